@@ -50,9 +50,10 @@ def _take_underlined(section: str, about: dict[str, str]) -> str:
         elif line.strip() and not line[0].isspace():
             names = []
             unread.append(line)
-        for name in names if not found and line.strip() else ():
-            about[name] = f"{about[name]} {line.strip()}".strip()
-    return "\n".join(["", *unread, *([""] if unread else []), ""])
+        elif line.strip():
+            for name in names:
+                about[name] = f"{about[name]} {line.strip()}".strip()
+    return "\n".join(["", *unread, "", ""]) if unread else "\n"
 
 
 def _take_parameters(section: str, about: dict[str, str]) -> Iterator[str]:

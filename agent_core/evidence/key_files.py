@@ -5,7 +5,7 @@ import shlex
 import stat
 import subprocess
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -118,19 +118,21 @@ def write_new(path: Path, text: str) -> None:
 
 def replace_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Write a file anew; whoever reads it meanwhile finds the old text or the new one. A link stays one, and the file
-    its owner's: root may do this for a server that another user runs."""
+    its owner's: root may do this for a server that another user runs. OSError, with nothing replaced, where one that
+    nobody else may read cannot be given back."""
     path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         _write(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), text)
-        _keep_owner(path, beside)
+        with suppress(PermissionError) if mode & 0o077 else nullcontext():
+            _keep_owner(path, beside)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
 
 
 def _keep_owner(old: Path, new: Path) -> None:
-    with suppress(FileNotFoundError, PermissionError):
+    with suppress(FileNotFoundError):
         before, now = old.stat(), new.stat()
         if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
             os.chown(new, before.st_uid, before.st_gid)

@@ -17,6 +17,7 @@ from agent_core.tool_policy import Policies
 from agent_core.words.catalogue import ENGLISH, Words
 from utools.lazy_pattern import lazy_compile
 from utools.schema.pointer import unescape
+from utools.schema.shape import find_parts
 
 ALTERNATIVES = frozenset({"anyOf", "oneOf"})
 PARTS = frozenset({"$ref", "allOf"})
@@ -172,16 +173,7 @@ def _merge_parts(rule: Json, root: Json) -> Json:
     merged: Json = {}
     properties: Json = {}
     required: list[str] = []
-    followed, left = set[str](), [rule]
-    while left:
-        part = left.pop()
-        if not isinstance(part, dict):
-            continue
-        inner = list(part.get("allOf", ()))
-        if "$ref" in part and part["$ref"] not in followed:
-            followed.add(part["$ref"])
-            inner.insert(0, find_target(part["$ref"], root))
-        left += reversed(inner)
+    for part in find_parts(rule, lambda ref: find_target(ref, root)):
         for name, each in part.get("properties", {}).items():
             known = properties.setdefault(name, each)
             if known != each:

@@ -5,13 +5,13 @@ the root of their parameters at all, and no array without its items. The tool's 
 whatever a model was shown.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
 from agent_core.outputs import JsonValue
-from utools.schema.shape import resolver, walk
+from utools.schema.shape import find_parts, resolver, walk
 
 Schema = dict[str, Any]
 ALTERNATIVES = ("anyOf", "oneOf")
@@ -55,9 +55,9 @@ def flatten_alternatives(schema: Schema) -> Schema:
     if not any(keyword in schema for keyword in NOT_IN_FUNCTIONS):
         return schema
     follow = resolver(schema)
-    parts = list(_find_parts(schema, follow))
+    parts = list(find_parts(schema, follow))
     choices = [
-        [list(_find_parts(each, follow)) for each in part[key]] for part in parts for key in ALTERNATIVES if key in part
+        [list(find_parts(each, follow)) for each in part[key]] for part in parts for key in ALTERNATIVES if key in part
     ]
     rules: dict[str, list[Any]] = {}
     for each in (schema, *chain.from_iterable(chain.from_iterable(choices)), *parts[1:]):
@@ -130,21 +130,6 @@ def _whole_object(schema: Schema, alternative: Schema, forbidden: set[tuple[str,
     named = [name for name in dict.fromkeys(required) if name in properties]  # an author's own are not shown
     closed = {"additionalProperties": schema["additionalProperties"]} if "additionalProperties" in schema else {}
     return {"type": "object", "properties": properties, "required": named, **closed}
-
-
-def _find_parts(schema: JsonValue, follow: Callable[[str], Any]) -> Iterator[Schema]:
-    """Yield a schema and all that it says as well, behind references and `allOf`: each reference once, and nothing for
-    what is no object."""
-    followed, left = set[str](), [schema]
-    while left:
-        part: JsonValue = left.pop()
-        if not isinstance(part, dict):
-            continue
-        yield part
-        left += reversed(part.get("allOf", ()))
-        if "$ref" in part and part["$ref"] not in followed:
-            followed.add(part["$ref"])
-            left.append(follow(part["$ref"]))
 
 
 def _find_required(parts: Iterable[Schema]) -> set[str]:

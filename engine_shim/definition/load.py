@@ -123,17 +123,22 @@ def load_parts(
     return (None if definition is None else Workflow(definition, Path(base or path.parent), document)), located
 
 
-_OTHERS: Final = {
-    (
-        "cases",
-    ): "these are cases, not a workflow; `agent-core eval` measures by them, `agent-core test` runs FLOW.test.yaml",
-    ("skill_policy", "runtime_policy", "mcp_policy", "system_prompt"): (
-        "this is an agent, not a workflow; in the directory of the host's agents, `agent-core agents` checks it"
+_OTHER_FILES: Final = {
+    "cases": (
+        "these are cases, not a workflow; `agent-core eval` measures by them, `agent-core test` runs FLOW.test.yaml"
     ),
-    ("cron", "webhook"): "this is a trigger, not a workflow; `agent-core doctor` checks those of the host",
-    ("openapi", "swagger"): "this is an OpenAPI document, not a workflow; agent-core.yaml names it under `openapi`",
+    **dict.fromkeys(
+        ("skill_policy", "runtime_policy", "mcp_policy", "system_prompt"),
+        "this is an agent, not a workflow; in the directory of the host's agents, `agent-core agents` checks it",
+    ),
+    **dict.fromkeys(
+        ("cron", "webhook"), "this is a trigger, not a workflow; `agent-core doctor` checks those of the host"
+    ),
+    **dict.fromkeys(
+        ("openapi", "swagger"), "this is an OpenAPI document, not a workflow; agent-core.yaml names it under `openapi`"
+    ),
 }
-"""What a file is that lies beside workflows, by keys of it."""
+"""What a file is that lies beside workflows, by a key of it."""
 
 
 def _find_other_purpose(document: Document) -> str | None:
@@ -142,7 +147,7 @@ def _find_other_purpose(document: Document) -> str | None:
         return None
     if document.path.stem in HOST_STEMS:
         return "this is a host's configuration, not a workflow; `agent-core doctor --config FILE` checks it"
-    return next((told for marks, told in _OTHERS.items() if not document.data.keys().isdisjoint(marks)), None)
+    return next((told for key, told in _OTHER_FILES.items() if key in document.data), None)
 
 
 def _locate(problem: Problem, document: Document) -> Problem:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -12,7 +11,6 @@ import yaml
 from agent_core.errors import DefinitionError
 from engine_shim.evals.load import open_cases
 from utools.document import read_document
-from utools.files.atomic import locked_if_possible
 from utools.lazy_pattern import lazy_compile
 
 LIKE_A_NUMBER = lazy_compile(r"-?\d+(\.\d+)?[eE][-+]?\d+")
@@ -44,11 +42,6 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _write_text)
-
-
-def adding(path: Path) -> AbstractContextManager[None]:
-    """Keep others that add to the same file waiting."""
-    return locked_if_possible(Path(os.path.realpath(path)).parent)
 
 
 def append_case(path: Path, case: Mapping[str, Any]) -> None:

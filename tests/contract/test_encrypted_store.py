@@ -617,6 +617,22 @@ def test_a_key_file_that_cannot_be_written_is_explained_and_nothing_is_erased(
     assert verify(store.journal, run_id="r").contents == "read"
 
 
+def test_a_key_that_cannot_be_given_back_to_its_owner_stays_as_it_is(
+    store: DatabaseRunStore, key: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_some(store, "r")
+    before = key.read_text()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("agent_core.evidence.key_files._keep_owner", refuse)
+    with pytest.raises(DefinitionError, match="cannot be written: Operation not permitted"):
+        erase_runs(store, ["r"], REQUEST, None)
+    assert (key.read_text(), [each.name for each in key.parent.glob(f".{key.name}.*")]) == (before, [])
+    assert verify(store.journal, run_id="r").contents == "read"
+
+
 def test_who_erases_leaves_the_key_to_its_owner(store: DatabaseRunStore, key: Path) -> None:
     run_some(store, "gone", "stays")
     owner = 65534 if os.geteuid() == 0 else os.geteuid()  # only root can give files away

@@ -42,12 +42,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def locked_if_possible(folder: Path) -> Iterator[None]:
-    """Do the same, and go on without a lock where there can be none, as on many file systems of a network. What is
-    wrong with the directory itself is told by who writes there."""
+def changing(path: Path) -> Iterator[None]:
+    """Keep others that change a file waiting, by whatever link they reach it. It goes on without a lock where there can
+    be none, as on many file systems of a network; what is wrong with the directory itself is told by who writes
+    there."""
     with ExitStack() as lock:
         with suppress(OSError):
-            lock.enter_context(locked(folder))
+            lock.enter_context(locked(Path(os.path.realpath(path)).parent))
         yield
 
 

@@ -86,6 +86,21 @@ def walk(root: Schema, follow: Callable[[str], Any] | None = None) -> Iterator[t
             todo += [(schema[key][1:], follow(schema[key])) for key in REFERENCES if key in schema]
 
 
+def find_parts(schema: Any, follow: Callable[[str], Any]) -> Iterator[Schema]:
+    """Yield a schema and all that it says as well, behind references and `allOf`: each reference once, and nothing for
+    what is no object."""
+    followed, left = set[str](), [schema]
+    while left:
+        part: Any = left.pop()
+        if not isinstance(part, dict):
+            continue
+        yield part
+        left += reversed(part.get("allOf", ()))
+        if "$ref" in part and part["$ref"] not in followed:
+            followed.add(part["$ref"])
+            left.append(follow(part["$ref"]))
+
+
 def find_unknown_keywords(root: Schema) -> Iterator[tuple[str, str]]:
     """Yield the keys that JSON Schema does not know, and that do nothing, each behind the pointer of its schema."""
     for pointer, schema in walk(root):

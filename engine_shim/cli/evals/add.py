@@ -12,13 +12,14 @@ from agent_core.outputs import Json
 from engine_shim.cli import output
 from engine_shim.cli.records.recorded import find_recorded
 from engine_shim.definition.model import ROOT
-from engine_shim.evals.append import adding, append_case
+from engine_shim.evals.append import append_case
 from engine_shim.evals.fillings import find_fillings
 from engine_shim.evals.from_run import KnownTool, case_of_run, find_agent
 from engine_shim.evals.load import OpenedCases, open_cases
 from engine_shim.evals.suite import Suite
 from engine_shim.runs.loops import LOOPS
 from utools.databases.store_address import StoreAddress
+from utools.files.atomic import changing
 
 PURE = ("calculator", "echo")
 """Tools of the eval whose answers follow from their arguments alone."""
@@ -31,7 +32,7 @@ def add_case(
     """Make a case of a run, append it to the file, and say what it expects."""
     run_id, tape = find_recorded(run, store).load()
     check_chains(run_id, tape)
-    with adding(file):
+    with changing(file):
         case = _add(run_id, tape, file, name, strand)
     if as_json:
         output.document({"file": str(file), "run_id": run_id, "case": case})

@@ -1,8 +1,6 @@
 """The command key: the private key that signs runs, and the file of public keys beside it."""
 
-import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +18,7 @@ from engine_shim.cli import output
 from engine_shim.cli.timespec import read_since
 from engine_shim.host.environment import load_environment
 from engine_shim.host.find import find_host_config
-from utools.files.atomic import locked_if_possible
+from utools.files.atomic import changing
 
 OVERLAP: Final = timedelta(days=1)
 """How long a key that was rotated away may still sign: a process that has begun to sign with it comes to its end."""
@@ -67,7 +65,7 @@ def rotate(file: Path, days: int | None, *, as_json: bool) -> int:
     pem = make_key()
     signer = KeyFiles(pem).signer()
     assert signer is not None
-    with _changing(public_file(file)):
+    with changing(public_file(file)):
         old, known = _signer_of(file), _files_of(file).public_keys()
         now = datetime.now(UTC)
         before = known.keys[old.kid]
@@ -85,7 +83,7 @@ def rotate(file: Path, days: int | None, *, as_json: bool) -> int:
 def revoke(file: Path, identity: str, since: str | None, reason: str | None, *, as_json: bool) -> int:
     """Note in the public file that a key is revoked. BadParameter for a key that is not in it."""
     target = file if file.suffix == ".pub" else public_file(file)
-    with _changing(target):
+    with changing(target):
         known = _files_of(file).public_keys()
         if identity not in known.keys:
             raise typer.BadParameter(f"{target} has no key {identity!r}, only {', '.join(known.keys)}")
@@ -98,11 +96,6 @@ def revoke(file: Path, identity: str, since: str | None, reason: str | None, *, 
     if not as_json:
         output.line(f"give {target} to whoever checks runs; what this key signed is proven no more")
     return output.OK
-
-
-def _changing(public: Path) -> AbstractContextManager[None]:
-    """Keep others that change a file of public keys waiting, by whatever link they reach it."""
-    return locked_if_possible(Path(os.path.realpath(public)).parent)
 
 
 def _files_of(file: Path) -> KeyFiles:

@@ -120,6 +120,23 @@ def test_each_kind_of_record_has_a_line_that_reads(cli: Cli) -> None:
     assert agent[9] == "run_finished final"
 
 
+DECIDED = {
+    "max_steps": ["run find", "run find, not run: max_steps"],
+    "tolerant_parsing": ["run find, stripped think, fence", "run add, stripped trailing", "final"],
+    "unreadable_then_repaired": ["unreadable: not_json: The reply holds no JSON object. ", "run find", "final"],
+    "approval_edited": ["wait send awaiting_approval send needs a person's approval", "run send, edited", "final"],
+    "workflows/cancelled": ["wait pay awaiting_approval pay needs a person's approval"],
+}
+
+
+@pytest.mark.parametrize(("recorded", "decided"), DECIDED.items(), ids=DECIDED)
+def test_what_was_decided_is_told_in_words(cli: Cli, recorded: str, decided: list[str]) -> None:
+    lines = shown(cli, str(FIXTURES.with_name("transcripts") / f"{recorded}.jsonl"))
+    told = [each["text"] for each in lines if each["kind"] == "decided"]
+    assert all(text.startswith(beginning) for text, beginning in zip(told, decided, strict=True)), told
+    assert {each["text"] for each in lines if each["kind"] == "cancelled"} <= {""}
+
+
 def test_decisions_on_parallel_calls_stand_after_their_question(cli: Cli, write: Write) -> None:
     calls = [{"name": "echo", "arguments": json.dumps({"text": text})} for text in "ab"]
     write("replies.json", [{"content": "", "calls": calls}, {"content": "Done."}])

@@ -166,6 +166,14 @@ MEANING = {
             '["array", "boolean", "integer", "null", "number", "object", "string"] or an array, got "objekt"'
         ],
     ),
+    "inputs that require a list": (
+        {"inputs": {"required": [["a"]]}, "nodes": echoes("{{external.a}}")},
+        ["inputs/required/0: not a valid JSON Schema: ['a'] is not of type 'string'"],
+    ),
+    "an entry that leads nowhere": (
+        {"entry": "a", "nodes": echoes("x", "x", "{{nodes.b}}")},
+        [f"nodes/{index}: no path of edges leads from an entry to {name!r}" for index, name in ((1, "b"), (2, "c"))],
+    ),
     "a circle": (
         {"nodes": echoes("{{nodes.b}}", "{{nodes.a}}")},
         ["nodes: these nodes wait for one another: a → b → a; a loop needs edges and an entry"],
