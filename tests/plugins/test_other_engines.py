@@ -83,6 +83,13 @@ def dag_runs(loads: Engine, **conf: Any) -> list[Any]:
     return [each for each in found if each["conf"] == conf]
 
 
+def is_at_work(loads: Engine, **conf: Any) -> bool:
+    """Return whether the task of the DAG run is running: of one that is failed before, Airflow may say `success`."""
+    place = "/api/v2/dags/load/dagRuns/{}/taskInstances/work"
+    found = [loads.api.get(place.format(each["dag_run_id"])) for each in dag_runs(loads, **conf)]
+    return any(each.raise_for_status().json()["state"] == "running" for each in found)
+
+
 def flow_runs(prefect: Engine, **parameters: Any) -> list[Any]:
     """The flow runs with these parameters."""
     found = prefect.api.post("/flow_runs/filter", json={}).raise_for_status().json()
@@ -107,7 +114,7 @@ async def test_dag_that_fails_is_a_failure_and_the_same_call_starts_no_other(loa
 async def test_cancelled_call_ends_the_dag_run(loads: Engine) -> None:
     conf = {"until": "never"}
     calling = asyncio.create_task(loads.call("r/flow/load.1:2", dag="load", conf=conf))
-    await asyncio.to_thread(until, lambda: dag_runs(loads, **conf), loads.home / "log")
+    await asyncio.to_thread(until, lambda: is_at_work(loads, **conf), loads.home / "log")
     calling.cancel()
     with suppress(asyncio.CancelledError):
         await calling

@@ -65,9 +65,14 @@ class Desk:
         self._post(f"/flow_runs/{self.runs[name]}/set_state", state={"type": state}, force=state == "SCHEDULED")
 
     def resume(self, name: str, decision: dict[str, Any]) -> None:
-        """Decide about the one call that waits, as the page of a flow run does."""
+        """Decide about the one call that waits, as the page of a flow run does, until Prefect takes it.
+
+        It writes what a decision must look like only after the state, and refuses decisions in between.
+        """
         self.wait(name, "PAUSED")
-        self._post(f"/flow_runs/{self.runs[name]}/resume", run_input={"decisions": [decision], "by": "ana"})
+        told = {"decisions": [decision], "by": "ana"}
+        place = f"/flow_runs/{self.runs[name]}/resume"
+        until(lambda: self._post(place, run_input=told)["status"] == "ACCEPT", self.folder / "log")
 
     def run_of(self, agent: str, journal: str = "runs.db") -> str:
         """Return the id of the one run of an agent."""

@@ -20,14 +20,12 @@ pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError
-from temporalio.worker import Replayer
 
 from agent_core import verify
 from engine_shim.runs.temporal.child import ChildRun
-from engine_shim.runs.temporal.rows import data_converter
-from engine_shim.runs.temporal.worker import RUNNER
 from engine_shim.store.run_store import SqliteRunStore
 from support.by_hand import action, final
+from support.temporal.replaying import replay_histories
 from support.temporal.worked import read_histories
 from support.temporal_project import Command, Project
 from support.temporal_server import TEMPORAL, temporal_server
@@ -192,10 +190,7 @@ async def test_long_run_goes_on_in_new_histories_which_replay(host: Host) -> Non
     histories = await read_histories(host.project.address, host.project.queue, output["run_id"])
     assert len(histories) > 2
     with closing(SqliteRunStore(host.project.store)) as store:
-        converter = data_converter(store.journal)
-        replayer = Replayer(workflows=[ChildRun], workflow_runner=RUNNER, data_converter=converter)
-        for history in histories:
-            assert (await replayer.replay_workflow(history)).replay_failure is None
+        await asyncio.to_thread(replay_histories, ChildRun, store.journal, histories)
 
 
 async def test_run_that_fails_is_an_error_that_says_which_and_why(host: Host) -> None:

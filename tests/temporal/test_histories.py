@@ -7,22 +7,14 @@ import pytest
 
 pytest.importorskip("temporalio", reason="needs temporalio (extra `temporal`)")
 
-from temporalio.worker import Replayer
-
-from agent_core.journal.memory import MemoryJournal
 from agent_core.journal.path import CONTROL
 from engine_shim.runs.temporal.backend import TemporalBackend
-from engine_shim.runs.temporal.rows import data_converter
-from engine_shim.runs.temporal.worker import RUNNER
 from engine_shim.runs.temporal.workflow import AgentRun
 from support.temporal.record_histories import FOLDER, NAMES, file_name, read_recorded
+from support.temporal.replaying import replay_histories
 
 pytestmark = pytest.mark.exhaustive
 FILES = sorted(FOLDER.glob("*/*.json.gz"))
-
-
-def replayer(journal: MemoryJournal) -> Replayer:
-    return Replayer(workflows=[AgentRun], workflow_runner=RUNNER, data_converter=data_converter(journal))
 
 
 def test_each_release_has_left_all_histories() -> None:
@@ -34,15 +26,13 @@ def test_each_release_has_left_all_histories() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.name.removesuffix('.json.gz')}")
-async def test_run_of_a_release_in_flight_goes_on(file: Path) -> None:
+def test_run_of_a_release_in_flight_goes_on(file: Path) -> None:
     journal, histories = read_recorded(file)
     assert histories
-    for history in histories:
-        told = await replayer(journal).replay_workflow(history)
-        assert told.replay_failure is None
+    replay_histories(AgentRun, journal, histories)
 
 
-async def test_workflow_that_asks_for_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workflow_that_asks_for_something_else_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     begin = TemporalBackend.begin
 
     async def look_first(self: TemporalBackend, asked: Any) -> Any:
@@ -52,4 +42,4 @@ async def test_workflow_that_asks_for_something_else_is_found(monkeypatch: pytes
     monkeypatch.setattr(TemporalBackend, "begin", look_first)
     journal, histories = read_recorded(next(file for file in FILES if file.name.startswith("agent")))
     with pytest.raises(Exception, match=r"[Nn]ondeterminism"):
-        await replayer(journal).replay_workflow(histories[0])
+        replay_histories(AgentRun, journal, histories[:1])
