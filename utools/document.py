@@ -37,6 +37,15 @@ ADVICE = {
     "mapping values are not allowed": "; a text with a colon and a blank must be in quotes",
 }
 """What an author does about faults that the parser tells in words of its own."""
+STRANGE = lazy_compile(r"^[\s-]*[\w.-]+(：)|^[ -]*([^\S \t\r\n]|[\u200b\ufeff])|[:,-]([^\S \t\r\n])|^\s*([－–—•])\s*\w")
+"""A character of typesetting, or of another keyboard, where YAML and JSON read one of ASCII."""
+STRANGE_IN_LINE = lazy_compile(r"[:\[{,]\s*([“”‘’＂＇])|[\[{][^\]}]*([，：；])")
+"""One that a text may have as well, and that is told for the line of a fault alone."""
+ASCII = {"：": "':'", "；": "';'", "，": "','", **dict.fromkeys("“”‘’＂＇", "'\"'"), **dict.fromkeys("－–—•", "'-'")}
+SEARCHED = 500
+"""Characters of a line in which one is looked for."""
+LINES_BEFORE = 3
+"""Lines before that of a fault in which such a character may be its cause: the parser goes on, as with a text."""
 TEXT = "tag:yaml.org,2002:str"
 WITH_LINES = 2**20
 """Characters up to which a JSON document is read a second time, for its lines."""
@@ -128,7 +137,7 @@ def _read_json(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         data = parse_json(text)
     except json.JSONDecodeError as error:
         where = f"{path}:{error.lineno}:{error.colno}"
-        fault = f"not valid JSON: {error.msg}{_quoting_hint(text, error.lineno)}"
+        fault = f"not valid JSON: {error.msg}{_hints(text, error.lineno)}"
         raise DefinitionError(fault, where=where, value=_line_of(text, error.lineno)) from None
     except ValueError as error:
         raise DefinitionError(f"not valid JSON: {error}", where=str(path)) from None
@@ -155,7 +164,7 @@ def _read_yaml(text: str, path: Path) -> tuple[Any, dict[Position, int]]:
         mark = error.problem_mark
         line = mark.line + 1 if mark else 1
         where = f"{path}:{line}:{mark.column + 1}" if mark else str(path)
-        fault = f"not valid YAML: {error.problem or error.context}{_advice(error)}{_quoting_hint(text, line)}"
+        fault = f"not valid YAML: {error.problem or error.context}{_advice(error)}{_hints(text, line)}"
         raise DefinitionError(fault, where=where, value=_line_of(text, line)) from None
     except yaml.reader.ReaderError as error:
         found = int(error.character)  # its position is in bytes with one loader, and in characters with the other
@@ -178,10 +187,18 @@ def _line_of(text: str, number: int) -> str:
     return text.split("\n")[number - 1].strip() if number <= text.count("\n") + 1 else ""
 
 
-def _quoting_hint(text: str, number: int) -> str:
-    """Return what to do about a line in which a placeholder may be taken for an object."""
+def _hints(text: str, number: int) -> str:
+    """Return what to do about a line with a placeholder that may be taken for an object, or with a strange character
+    there or before."""
     found = UNQUOTED.search(_line_of(text, number))
-    return f'; a value that starts with {{{{ must be in quotes: "{found[1]}"' if found else ""
+    quoting = f'; a value that starts with {{{{ must be in quotes: "{found[1]}"' if found else ""
+    lines = text.split("\n")[:number]
+    for line in range(number, max(0, number - 1 - LINES_BEFORE), -1):
+        text = lines[line - 1][:SEARCHED]
+        if strange := STRANGE.search(text) or (line == number and STRANGE_IN_LINE.search(text)) or None:
+            mark = next(filter(None, strange.groups()))
+            return f"{quoting}; line {line} has the character U+{ord(mark):04X} for {ASCII.get(mark, 'a blank')}"
+    return quoting
 
 
 def _find_lines(node: yaml.Node | None, position: Position) -> Iterator[tuple[Position, int]]:

@@ -25,7 +25,10 @@ def near_names(name: str, known: Sequence[str], *, most: int = 1, cutoff: float 
         if left[0] <= 0:
             return []
         left[0] -= 1
-    return get_close_matches(name, known, n=most, cutoff=cutoff)
+    found = get_close_matches(name, known, n=most, cutoff=cutoff)
+    return [
+        each for each in found if each in name or len(name) < 2 * len(each)
+    ]  # `id` has half of `kind`, and is not meant
 
 
 def may_look() -> bool:

@@ -138,6 +138,36 @@ def test_placeholder_without_quotes_in_json_too(cli: Cli, write: Write) -> None:
     assert 'must be in quotes: "{{' in cli("validate", "flow.json").out
 
 
+def test_name_that_is_half_as_long_is_not_what_was_meant(cli: Cli, write: Write) -> None:
+    write("flow.yaml", "id: w\nnodes:\n  - kind: a\n    tool: echo\n    config: {text: hi}\n    toolname: echo\n")
+    out = cli("validate", "flow.yaml").out
+    assert "nodes/0 (echo)/kind: unknown key; there are " in out
+    assert "nodes/0 (echo)/toolname: unknown key; did you mean tool?" in out
+
+
+STRANGE = {
+    "a wide colon": ("- id：a\n    tool: echo", "line 3 has the character U+FF1A for ':'"),
+    "a no-break space": ("- id: a\n\u00a0\u00a0\u00a0 tool: echo", "line 4 has the character U+00A0 for a blank"),
+    "a space of Chinese": ("- id:\u3000a\n    tool: echo", "line 3 has the character U+3000 for a blank"),
+    "a wide comma": ('- {id: a，tool: "echo": 1}', "line 3 has the character U+FF0C for ','"),
+    "a dash": ("– id: a\n    tool: echo", "line 3 has the character U+2013 for '-'"),
+    "quotes of typesetting": ("- {id: “a, tool: b”: c}", "line 3 has the character U+201C for '\"'"),
+}
+
+
+@pytest.mark.parametrize(("node", "hint"), STRANGE.values(), ids=STRANGE)
+def test_character_that_only_looks_like_one_of_yaml_is_named(cli: Cli, write: Write, node: str, hint: str) -> None:
+    write("flow.yaml", f"id: w\nnodes:\n  {node}\n    config: {{text: hi}}\n")
+    assert hint in cli("validate", "flow.yaml").out
+
+
+def test_character_within_a_text_is_no_cause(cli: Cli, write: Write) -> None:
+    write("flow.yaml", "id: w\nnodes:\n  - tool: echo\n    config: {text: 你好：“a”，b}\n  -\ttool: [\n")
+    ran = cli("validate", "flow.yaml")
+    assert ran.out.startswith("flow.yaml:5:4: not valid YAML")
+    assert "U+" not in ran.out
+
+
 def test_a_host_that_bounds_a_tool_needs_no_bound_of_the_author(cli: Cli, write: Write) -> None:
     fetch = {"id": "fetch", "tool": "http_request", "config": {"method": "GET", "url": "{{external.url}}"}}
     config = {
