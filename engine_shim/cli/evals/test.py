@@ -25,28 +25,48 @@ def test_flows(
     for word in only:
         if not any(fnmatchcase(name, word) for name in names):
             raise DefinitionError(f"no case has this name; there are {', '.join(names)}", where="--only", value=word)
-    tested = [(each, asyncio.run(_run_all(each, only, as_json=as_json))) for each in files]
+    tested: list[Tested] = [(each, []) for each in files]
+    interrupted = None
+    try:
+        for tests, results in tested:
+            asyncio.run(_run_all(tests, only, results, as_json=as_json))
+    except KeyboardInterrupt:
+        chosen = sum(_is_chosen(name, only) for name in names)
+        ended = sum(len(results) for _, results in tested)
+        interrupted = f"interrupted after {ended} of {output.count(chosen, 'case')}"
     if junit is not None:
-        _write_junit(tested, junit)
-    results = [each for _, results in tested for each in results]
-    failed = sum(not each.passed for each in results)
-    if as_json:
-        output.document({"passed": len(results) - failed, "failed": failed, "cases": _as_data(tested)})
-    else:
-        output.line(f"{output.count(len(results), 'case')}, {failed or 'none'} failed")
-    return output.FAILED if failed else output.OK
+        _write_junit(tested, interrupted, junit)
+    _write(tested, interrupted, str(paths[0]), as_json=as_json)
+    if interrupted:
+        return output.INTERRUPTED
+    return output.OK if all(each.passed for _, results in tested for each in results) else output.FAILED
 
 
-async def _run_all(tests: FlowTests, only: Sequence[str], *, as_json: bool) -> list[CaseResult]:
-    results = []
+def _is_chosen(name: str, only: Sequence[str]) -> bool:
+    return not only or any(fnmatchcase(name, word) for word in only)
+
+
+async def _run_all(tests: FlowTests, only: Sequence[str], results: list[CaseResult], *, as_json: bool) -> None:
+    """Run the chosen cases of a file; `results` gets what came of each as it ends."""
     for case in tests.cases:
-        if only and not any(fnmatchcase(case.name, word) for word in only):
+        if not _is_chosen(case.name, only):
             continue
         results.append(result := await run_case(tests, case))
         if not as_json:
             for line in _describe(result):
                 output.line(line)
-    return results
+
+
+def _write(tested: Sequence[Tested], interrupted: str | None, where: str, *, as_json: bool) -> None:
+    results = [each for _, results in tested for each in results]
+    failed = sum(not each.passed for each in results)
+    if as_json:
+        error = {"error": {"kind": "interrupted", "message": interrupted, "where": where}} if interrupted else {}
+        output.document({"passed": len(results) - failed, "failed": failed, "cases": _as_data(tested), **error})
+        return
+    output.line(f"{output.count(len(results), 'case')}, {failed or 'none'} failed")
+    if interrupted:
+        output.error(interrupted, kind="interrupted", where=where, as_json=False)
 
 
 def _describe(result: CaseResult) -> list[str]:
@@ -70,9 +90,16 @@ def _as_data(tested: Sequence[Tested]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_junit(tested: Sequence[Tested], path: Path) -> None:
-    """Write the results in the XML that CI servers read. DefinitionError where the file cannot be written."""
+def _write_junit(tested: Sequence[Tested], interrupted: str | None, path: Path) -> None:
+    """Write the results in the XML that CI servers read. DefinitionError where the file cannot be written.
+
+    An interruption is an error there: or the cases that had ended would pass for all.
+    """
     root = ElementTree.Element("testsuites")
+    if interrupted:
+        suite = ElementTree.SubElement(root, "testsuite", {"name": "interrupted", "tests": "1", "errors": "1"})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "agent-core", "name": "interrupted"})
+        ElementTree.SubElement(case, "error", {"message": interrupted})
     for tests, results in tested:
         failed = sum(not each.passed for each in results)
         seconds = f"{sum(each.seconds for each in results):.3f}"
