@@ -16,10 +16,12 @@ from agent_core.evidence.key_files import KeyFiles, make_key_file, public_file, 
 from agent_core.evidence.notes import COSIGNATURE_KIND, Note, verifier_key
 from agent_core.evidence.public_keys import PublicKey, PublicKeys
 from agent_core.evidence.variables import KEY_VARIABLE
+from agent_core.run.secrets import find_signer
 from engine_shim.cli.evidence.cosign import TOKEN
 from support.cosigned import find_cosigned
 from support.optional import needs
 from support.served_host import Served, served
+from utools.files.atomic import changing
 
 pytestmark = needs("cryptography")
 TLOG = os.environ.get("AGENT_CORE_TEST_TLOG", "")
@@ -47,12 +49,17 @@ class Witness:
         (folder / "log.pub").write_text(log.read_text())
 
     def look(self, url: str, *, code: int = 0, **environment: str) -> str:
+        process = self.begin_look(url, **environment)
+        out, err = process.communicate()
+        assert process.returncode == code, err + out
+        return out or err
+
+    def begin_look(self, url: str, **environment: str) -> "subprocess.Popen[str]":
         words = ["ledger", "cosign", url, "--key", "log.pub", "--to", "seen.txt"]
         command = [sys.executable, "-c", "from engine_shim.cli.main import main; main()", *words]
-        own = {KEY_VARIABLE: "eye.key", **environment}
-        done = subprocess.run(command, cwd=self.folder, env={**os.environ, **own}, capture_output=True, text=True)
-        assert done.returncode == code, done.stderr + done.stdout
-        return done.stdout or done.stderr
+        own = {**os.environ, KEY_VARIABLE: "eye.key", **environment}
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(command, cwd=self.folder, env=own, text=True, **pipes)
 
     @property
     def seen(self) -> Note:
@@ -98,6 +105,26 @@ def test_a_second_host_finds_a_store_that_was_put_back_to_yesterday(
         why = f"the first {size} entries of the log are not those that were seen: it was written anew"
         assert f"NOT ok: {why}" in told
     assert witness.seen == seen
+
+
+@pytest.mark.exhaustive
+def test_of_two_looks_at_once_the_later_does_not_replace_more_by_less(tmp_path: Path, log_key: PublicKey) -> None:
+    witness = Witness(tmp_path / "witness", public_file(tmp_path / "log.key"))
+    kept = witness.folder / "seen.txt"
+    with served(tmp_path / "host") as host:
+        submit_some(host, 1)
+        witness.look(host.url)
+        with changing(kept):
+            other = witness.begin_look(host.url)
+            with pytest.raises(subprocess.TimeoutExpired):
+                other.wait(3)
+            ahead, signer = Checkpoint.read(witness.seen.text), find_signer()
+            assert signer
+            note = Checkpoint(ahead.origin, ahead.size + 5, ahead.root).sign(signer)
+            kept.write_text(note.write())
+        out, _ = other.communicate()
+    assert (other.returncode, "and had 7: it was cut off" in out) == (5, True), out
+    assert Note.read(kept.read_text()) == note
 
 
 def test_a_log_under_another_key_or_of_another_host_is_not_signed(tmp_path: Path, log_key: PublicKey) -> None:

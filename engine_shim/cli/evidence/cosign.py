@@ -12,11 +12,12 @@ from agent_core.evidence.checkpoints import Checkpoint, cosign, find_log_fault
 from agent_core.evidence.key_files import replace_text
 from agent_core.evidence.merkle import is_consistent, prove_consistency, root_of
 from agent_core.evidence.notes import Note, NoteError
-from agent_core.evidence.public_keys import PublicKeys
+from agent_core.evidence.public_keys import PublicKeys, Signer
 from agent_core.evidence.tiles import TileReader
 from engine_shim.cli import output
 from engine_shim.cli.evidence.ledger import read_checkpoint, require_signer
 from engine_shim.cli.records.audit import keys_of
+from utools.files.atomic import changing
 
 if TYPE_CHECKING:
     import httpx2
@@ -38,6 +39,11 @@ def cosign_log(url: str, kept: Path, key: Path | None, *, as_json: bool) -> int:
     keys = PublicKeys() if trusted is None else trusted.public
     if not kept.parent.is_dir():
         raise typer.BadParameter(f"--to {kept} cannot be written: there is no directory {kept.parent}")
+    with changing(kept):  # or what another look has seen meanwhile would be replaced by less
+        return _cosign(url, kept, keys, signer, as_json=as_json)
+
+
+def _cosign(url: str, kept: Path, keys: PublicKeys, signer: Signer, *, as_json: bool) -> int:
     last = read_checkpoint(kept)[1] if kept.exists() else None
     import httpx2
 
