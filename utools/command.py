@@ -3,19 +3,17 @@
 import asyncio
 import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from utools.errors import DefinitionError, ToolError
+from utools.processes import open_process
 
 LARGEST = 65_536
 """Bytes of each output that are stored, by default."""
-CLOSING = 1.0
-"""Seconds in which the pipes of a command that has ended are closed."""
 INHERITED = ("PATH", "LANG", "LC_ALL", "TZ")
 """The variables that a command inherits: it needs them to be found, and for its language."""
 GIT_GUARD = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.bareRepository", "GIT_CONFIG_VALUE_0": "explicit"}
@@ -63,25 +61,16 @@ async def run_command(
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     variables = {**inherited, **GIT_GUARD, "HOME": str(cwd), **(environment or {})}
-    loop = asyncio.get_running_loop()
-    try:
-        transport, output = await loop.subprocess_exec(
-            lambda: _Output(largest), *argv, cwd=cwd, env=variables, start_new_session=True
-        )
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ToolError("the command {program!r} cannot be started: {why}", program=argv[0], why=why) from None
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            transport, output = await stack.enter_async_context(
+                open_process(lambda: _Output(largest), *argv, cwd=cwd, env=variables)
+            )
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise ToolError("the command {program!r} cannot be started: {why}", program=argv[0], why=why) from None
         _write_stdin(transport, stdin)
         await output.exited.wait()
-    finally:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(transport.get_pid(), signal.SIGKILL)  # what it left behind, or all of it when it was cancelled
-        with suppress(TimeoutError):  # a process that left the group may hold the pipes open
-            async with asyncio.timeout(CLOSING):
-                await output.exited.wait()
-                await output.closed.wait()
-        transport.close()
     stdout, stderr = (output.data[fd].decode("utf-8", "replace") for fd in (1, 2))
     return CommandResult(transport.get_returncode() or 0, stdout, stderr, output.truncated)
 
@@ -113,3 +102,8 @@ class _Output(asyncio.SubprocessProtocol):
 
     def process_exited(self) -> None:
         self.exited.set()
+
+    async def wait_ended(self) -> None:
+        """Wait until the command has ended, and its output is read to the end."""
+        await self.exited.wait()
+        await self.closed.wait()

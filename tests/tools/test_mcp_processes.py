@@ -15,8 +15,10 @@ import pytest
 from support.mcp_servers import FAULTY
 from support.mcp_servers.faulty import LETTER
 from support.optional import needs
+from support.programs_ahead import put_ahead
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.sources.manifest import manifest_tools
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.servers import McpServer, McpServers
 
 pytestmark = needs("mcp")
@@ -76,6 +78,25 @@ async def called(registry: ToolRegistry, tool: str, **args: Any) -> ToolResult:
     return await registry.execute(f"mcp.own.{tool}", args, ToolContext(deadline_s=WITHIN))
 
 
+async def test_server_whose_start_is_cancelled_ends_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["sh", "-c", 'echo $$ >> "$0/starts"; sleep 600 & echo $! >> "$0/started"; wait', str(tmp_path)]
+
+    async def connect() -> None:
+        from utools.sources.mcp.process import open_pipes
+
+        async with open_pipes(command, {}, tmp_path, ConnectionMonitor()):
+            pytest.fail("it was cancelled")
+
+    put_ahead(monkeypatch, lambda: len(processes(tmp_path)) == 2, lambda: starting.cancel())
+    starting = asyncio.create_task(connect())
+    done, _ = await asyncio.wait({starting}, timeout=WITHIN)
+    assert done, "it waits for what the server has started"
+    assert starting.cancelled()
+    await until(lambda: not any(map(alive, processes(tmp_path))))
+
+
 async def test_closing_a_server_ends_what_it_started(server: McpServers, tmp_path: Path) -> None:
     registry = ToolRegistry(await asyncio.to_thread(server.tools))
     assert (await called(registry, "echo", text="hi")).output == "hi"
@@ -120,6 +141,7 @@ import asyncio, json, sys
 from pathlib import Path
 from utools import ToolRegistry
 from utools.sources.manifest import manifest_tools
+from utools.sources.mcp.connection_monitor import ConnectionMonitor
 from utools.sources.mcp.servers import McpServer, McpServers
 
 home = Path(sys.argv[1])

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from agent_core.journal.sqlite import SqliteJournal
+from support.programs_ahead import put_ahead
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.shell_command import fits, shell_command
+from utools.command import run_command
 from utools.errors import UnknownTool
 from utools.host_policy import HostPolicy
 
@@ -285,6 +287,28 @@ async def test_a_command_that_is_cancelled_ends_with_all_that_it_started(tmp_pat
     with pytest.raises(asyncio.CancelledError):
         await running
     assert _gone(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_command_that_is_cancelled_while_it_starts_ends_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine it may be far ahead of the event loop, which has not opened its pipes yet."""
+    pid, told = tmp_path / "pid", f"{SPAWNS}; open('pid', 'w').write(str(p.pid)); p.wait()"
+
+    put_ahead(monkeypatch, lambda: pid.exists() and pid.read_text(), lambda: running.cancel())
+    running = asyncio.create_task(called(tmp_path, PYTHON, "-c", told, allow=[f"{PYTHON} -c *"]))
+    done, _ = await asyncio.wait({running}, timeout=20)
+    assert done, "it waits for what the command has started"
+    assert running.cancelled()
+    assert _gone(int(pid.read_text()))
+
+
+async def test_a_command_that_is_cancelled_before_it_cannot_be_started_is_cancelled(tmp_path: Path) -> None:
+    running = asyncio.create_task(run_command(["/no/such/program"], cwd=tmp_path))
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 def _gone(pid: int) -> bool:

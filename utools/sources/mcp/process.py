@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from utools.command import find_program
 from utools.errors import ToolError
 from utools.lazy_pattern import lazy_compile
+from utools.processes import open_process
 from utools.sources.mcp.connection_monitor import LINE_SHOWN, ConnectionMonitor
 from utools.sources.mcp.limits import CROWDED, LONGEST, TOO_LONG, is_crowded
 from utools.sources.mcp.odd_lines import find_answer, mend_surrogates
@@ -70,6 +71,10 @@ class _Process(SubprocessStreamProtocol):
         self.exited.set()
         super().process_exited()
 
+    async def wait_ended(self) -> None:
+        """Wait until the program has ended."""
+        await self.exited.wait()
+
 
 @asynccontextmanager
 async def open_pipes(
@@ -82,26 +87,24 @@ async def open_pipes(
     """
     mute_library_logs()
     program, variables = _find_program(command[0], cwd), {**get_default_environment(), **env}
-    _, process = await asyncio.get_running_loop().subprocess_exec(
-        _Process, program, *command[1:], env=variables, cwd=cwd, start_new_session=True
-    )
-    monitor.has_exited = process.has_exited
-    incoming, reads = create_memory_object_stream[Any](0)
-    writes, outgoing = create_memory_object_stream[Any](0)
-    pipes = _Pipes(process, incoming, monitor)
-    reading, writing = asyncio.create_task(pipes.read()), asyncio.create_task(pipes.write(outgoing))
-    try:
-        yield MonitoredReads(reads, monitor), MonitoredWrites(writes, monitor)
-    finally:
-        reads.close()
-        writes.close()
+    async with open_process(_Process, program, *command[1:], env=variables, cwd=cwd) as (_, process):
+        monitor.has_exited = process.has_exited
+        incoming, reads = create_memory_object_stream[Any](0)
+        writes, outgoing = create_memory_object_stream[Any](0)
+        pipes = _Pipes(process, incoming, monitor)
+        reading, writing = asyncio.create_task(pipes.read()), asyncio.create_task(pipes.write(outgoing))
         try:
-            await _end_process(process)
+            yield MonitoredReads(reads, monitor), MonitoredWrites(writes, monitor)
         finally:
-            process.transport.close()
-            await _cancel(reading, writing)
-            incoming.close()
-            outgoing.close()
+            reads.close()
+            writes.close()
+            try:
+                await _end_process(process)
+            finally:
+                process.transport.close()
+                await _cancel(reading, writing)
+                incoming.close()
+                outgoing.close()
 
 
 class _Pipes:
