@@ -45,7 +45,8 @@ class Listening:
         self._waits[news] = None if left is None else loop.time() + left
         try:
             self.add(-1)
-            await asyncio.wait_for(news.wait(), left)
+            async with asyncio.timeout(left):
+                await news.wait()
         except TimeoutError:
             pass
         finally:

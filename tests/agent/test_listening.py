@@ -98,3 +98,17 @@ def test_cancelled_wait_counts_as_work_again() -> None:
 def test_seconds_between_two_times() -> None:
     assert seconds_between(NOW, LATER) == 3600 > SHORT_S
     assert seconds_between("2026-01-01T01:00:00+01:00", NOW) == 0
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_cancellation_that_comes_with_news_is_not_lost(turns: int) -> None:
+    listening = Listening()
+    listening.add(1)
+    waiting = asyncio.create_task(listening.wait(LATER, NOW))
+    await asyncio.sleep(0.01)
+    listening.notify()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    is_cancelled = waiting.cancel()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled() == is_cancelled

@@ -122,13 +122,14 @@ def health(root: str | os.PathLike[str] = ".") -> Tool:
 async def _report(name: str, check: "Check", seconds: float, language: str) -> dict[str, Any]:
     """Return the state of one target. NetworkError and SandboxError pass: a target that may not be checked is a wrong
     call."""
-    from asyncio import wait_for
+    from asyncio import timeout
 
     from utools.builtin.health_checks import Finding
 
     start = perf_counter()
     try:
-        found = await wait_for(check(), seconds)
+        async with timeout(seconds):
+            found = await check()
     except TimeoutError:
         found = Finding(False, Text("no answer within {seconds:g} seconds", seconds=seconds))
     except ToolError as error:

@@ -147,7 +147,8 @@ class Follower:
         """Wait until there may be something new."""
         while not (self.news.is_set() or self._stop.has_messages or self._is_stopped or self._is_due):
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.news.wait(), LONGEST_S)
+                async with asyncio.timeout(LONGEST_S):
+                    await self.news.wait()
 
     @property
     def _is_stopped(self) -> bool:

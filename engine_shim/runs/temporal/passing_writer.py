@@ -62,7 +62,8 @@ class ShownAct:
             self._add(Piece("whole", "", self._length))
         if self._pieces and (self.place or self._deltas > 1 or self._pieces[0].kind == "progress"):
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._writer.write()), PATIENCE_S)
+                async with asyncio.timeout(PATIENCE_S):
+                    await asyncio.shield(self._writer.write())
 
     def take(self) -> Passing | None:
         """Return what is to be written now."""

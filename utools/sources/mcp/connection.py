@@ -230,7 +230,8 @@ async def _is_forgotten(session: McpSession) -> bool:
 async def _has_ended(monitor: ConnectionMonitor) -> bool:
     """Return whether a connection has ended, when all that was under way with it has come to rest."""
     with suppress(TimeoutError):
-        await asyncio.wait_for(monitor.ended.wait(), SETTLING)
+        async with asyncio.timeout(SETTLING):
+            await monitor.ended.wait()
     return monitor.ended.is_set()
 
 
