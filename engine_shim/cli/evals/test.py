@@ -64,7 +64,8 @@ def _write(tested: Sequence[Tested], interrupted: str | None, where: str, *, as_
         error = {"error": {"kind": "interrupted", "message": interrupted, "where": where}} if interrupted else {}
         output.document({"passed": len(results) - failed, "failed": failed, "cases": _as_data(tested), **error})
         return
-    output.line(f"{output.count(len(results), 'case')}, {failed or 'none'} failed")
+    if results or not interrupted:
+        output.line(f"{output.count(len(results), 'case')}, {failed or 'none'} failed")
     if interrupted:
         output.error(interrupted, kind="interrupted", where=where, as_json=False)
 
