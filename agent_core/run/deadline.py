@@ -14,6 +14,10 @@ class TooLate(Exception):
     """The work did not end in its time."""
 
 
+class _Interrupted(Exception):
+    """The work was interrupted by Ctrl-C."""
+
+
 class CancelledItself(Exception):
     """The work raised a cancellation that was not requested."""
 
@@ -42,8 +46,8 @@ async def run_within(work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     if not task.done():
         await _cancel(task, work)
         raise TooLate
-    if not task.cancelled() and isinstance(task.exception(), KeyboardInterrupt):
-        await asyncio.sleep(GRACE_S)  # the loop has raised it: who runs the loop cancels this, too, unless it goes on
+    if not task.cancelled() and isinstance(task.exception(), _Interrupted):
+        await asyncio.sleep(GRACE_S)  # the loop raises it: who runs the loop cancels this, too, unless it goes on
         raise CancelledItself("it was interrupted")
     if task.cancelled():
         raise CancelledItself("it cancelled itself")
@@ -60,8 +64,15 @@ def _start(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> "as
 async def _release_after(work: Coroutine[Any, Any, T], ended: "asyncio.Future[None]") -> T:
     try:
         return await work
+    except KeyboardInterrupt as interruption:  # in a task that has begun already it would end the caller's as well
+        asyncio.get_running_loop().call_soon(_leave_loop, interruption)
+        raise _Interrupted from None
     finally:
         _release(ended)
+
+
+def _leave_loop(interruption: KeyboardInterrupt) -> None:
+    raise interruption
 
 
 def _release(ended: "asyncio.Future[None]") -> None:
