@@ -182,8 +182,10 @@ def _explain_unnamed(parameter: inspect.Parameter) -> str:
         case inspect.Parameter.VAR_POSITIONAL:
             return f"'*{name}' stands for any number of arguments; write {name}: list[{kind}]"
         case inspect.Parameter.VAR_KEYWORD:
-            of_each = kind[1:].removeprefix("ForwardRef('").removesuffix("')")  # **kw: Unpack[Named]
-            written = of_each if kind.startswith("*") else f"dict[str, {kind}]"
+            written = f"dict[str, {kind}]"
+            if get_origin(given) is Unpack:  # **kw: Unpack[Named]
+                of_all = get_args(given)[0]
+                written = getattr(of_all, "__forward_arg__", None) or inspect.formatannotation(of_all)
             return f"'**{name}' stands for any number of arguments; write {name}: {written}"
         case _:
             return f"{name!r} is positional-only, and calls give arguments by name; remove the / after it"

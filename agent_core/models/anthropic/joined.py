@@ -3,7 +3,7 @@
 from typing import Any
 
 from agent_core.models.anthropic.response import read_text
-from agent_core.models.endpoint.envelope import decode, mend_text
+from agent_core.models.endpoint.envelope import decode_mended, mend_text
 from agent_core.models.usage import merge_usage
 from agent_core.outputs import Json
 
@@ -127,7 +127,7 @@ class _Block:
 
 def _read_input(text: str) -> Any:
     try:
-        return decode(mend_text(text).encode())
+        return decode_mended(mend_text(text).encode())
     except ValueError:
         return text
 
