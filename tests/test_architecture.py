@@ -136,6 +136,7 @@ def test_importing_the_agent_loads_neither_vendor_nor_validator_nor_engine(packa
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.exhaustive
 def test_every_file_starts_by_saying_what_it_contains() -> None:
     assert [str(path) for _, path in modules() if not ast.get_docstring(tree(path))] == []
 

@@ -439,6 +439,7 @@ async def test_a_client_that_was_closed_is_an_error_that_says_so() -> None:
     assert caught.value.requests == 1
 
 
+@pytest.mark.exhaustive
 async def test_the_times_of_a_client_of_ones_own_hold_unless_they_are_the_librarys_own() -> None:
     async with serving(silence) as server, httpx2.AsyncClient(timeout=0.1) as own:
         model = create_model("openai:m", base_url=server.url, api_key=KEY, http_client=own)

@@ -53,6 +53,7 @@ async def test_what_was_learnt_outlives_an_event_loop_and_its_connections_do_not
     assert server.connections == 3
 
 
+@pytest.mark.exhaustive
 async def test_a_loop_that_ended_is_not_kept() -> None:
     loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
 
@@ -90,6 +91,7 @@ async def test_models_made_by_name_share_too() -> None:
     assert server.connections == 1
 
 
+@pytest.mark.exhaustive
 async def test_who_closes_breaks_off_nobody_elses_question() -> None:
     entered, going_on = asyncio.Event(), asyncio.Event()
 

@@ -199,6 +199,7 @@ def feeds_of(tail: Tail) -> Feeds:
     return Feeds(Store())  # type: ignore[arg-type]
 
 
+@pytest.mark.exhaustive
 def test_runs_without_news_are_looked_at_all_together() -> None:
     looks, reads = list[int](), list[str]()
 

@@ -127,6 +127,7 @@ def test_of_two_looks_at_once_the_later_does_not_replace_more_by_less(tmp_path: 
     assert Note.read(kept.read_text()) == note
 
 
+@pytest.mark.exhaustive
 def test_a_log_under_another_key_or_of_another_host_is_not_signed(tmp_path: Path, log_key: PublicKey) -> None:
     witness = Witness(tmp_path / "witness", public_file(tmp_path / "log.key"))
     with served(tmp_path / "one") as host:
@@ -152,6 +153,7 @@ def test_tiles_that_are_not_of_the_checkpoint_are_found(tmp_path: Path, log_key:
         assert told == "NOT ok: the tiles of the log do not have the root that its checkpoint has\n"
 
 
+@pytest.mark.exhaustive
 def test_only_those_who_may_read_follow_the_log(tmp_path: Path, log_key: PublicKey) -> None:
     witness = Witness(tmp_path / "witness", public_file(tmp_path / "log.key"))
     with served(tmp_path / "host", is_open=False) as host:

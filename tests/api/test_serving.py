@@ -149,6 +149,7 @@ def test_connection_that_sends_no_request_is_closed_and_one_that_waits_for_an_an
         assert [entry.status for entry in host.store.entries()] == ["completed"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("options", "told"),

@@ -189,6 +189,7 @@ async def test_acts_of_a_worker_are_written_together(
     assert events.read(RUN, 0) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", [JournalError("away"), RuntimeError("odd")], ids=["away", "odd"])
 async def test_store_that_is_away_costs_pieces_and_nothing_else(
     fault: Exception, writer: PassingWriter, events: PassingEvents, noted: Noted

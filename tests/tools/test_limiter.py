@@ -196,6 +196,7 @@ async def test_a_waiter_whose_loop_is_closed_is_passed_over() -> None:
     await check_all_free(limiter)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("learnt", [True, False], ids=["it had its slot", "the slot was on its way"])
 async def test_a_slot_in_a_closed_loop_comes_back_when_the_remains_are_collected(learnt: bool) -> None:
     limiter = Limiter(1)

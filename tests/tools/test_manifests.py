@@ -264,6 +264,7 @@ async def test_a_status_of_failure_is_a_failed_result(
     assert result.metadata == marks
 
 
+@pytest.mark.exhaustive
 @pytest.mark.sampled
 @pytest.mark.parametrize("reply", [silence, hang_up], ids=["silence", "hung_up"])
 async def test_a_call_without_an_answer_was_cut_off(load: Load, reply: Any) -> None:

@@ -7,6 +7,7 @@ import pytest
 from utools.schema.config_schema import ConfigSchema
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("schema", [{"not": {"$ref": "#"}}, {"if": {"$ref": "#"}}], ids=str)
 def test_an_endless_schema_gives_a_fault_however_deep_the_caller_stands(schema: dict[str, Any]) -> None:
     endless = ConfigSchema(schema, foreign=True)

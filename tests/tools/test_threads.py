@@ -226,6 +226,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.exhaustive
 def test_calls_with_lists_of_tools_share_the_threads_of_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=120, check=True)
     one_by_one, at_once = map(int, done.stdout.split())

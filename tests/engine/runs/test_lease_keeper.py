@@ -136,6 +136,7 @@ class FailingLeases(MemoryLeases):
         return super().renew(driver, runs)
 
 
+@pytest.mark.exhaustive
 async def test_keeper_renews_on_after_whatever_error_and_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
     errors = (KeyError("a bug"), KeyError("a bug"), JournalAway("no network"), JournalAway("no network"))
     leases = FailingLeases(*errors, KeyError("a bug"))
