@@ -42,6 +42,7 @@ async def open_process(
             raise cancelled
         yield transport, protocol
     finally:
+        del cancelled  # it holds this frame
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(transport.get_pid(), signal.SIGKILL)
         try:
