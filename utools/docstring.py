@@ -14,7 +14,9 @@ UNDERLINED = lazy_compile(
 """NumPy's section, until the next title."""
 NAMES = lazy_compile(r"^\*{0,2}(\w+(?:, *\w+)*) *(?::.*)?$")
 FIELDS = lazy_compile(
-    r"\n?^[:@](?:param|type)[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):[ \t]*([^\n]*(?:\n[ \t]+\S[^\n]*)*)", re.MULTILINE
+    r"\n?^[:@](param(?:eter)?|arg(?:ument)?|key(?:word)?|type)[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):"
+    r"[ \t]*([^\n]*(?:\n[ \t]+\S[^\n]*)*)",
+    re.MULTILINE,
 )
 """Sphinx's fields, and Epytext's; those of types say what the signature says."""
 
@@ -34,8 +36,8 @@ def read_docstring(docstring: str) -> tuple[str, dict[str, str]]:
 
 
 def _take_field(field: re.Match[str], about: dict[str, str]) -> str:
-    if field[0].lstrip("\n:@").startswith("param"):
-        about[field[1]] = " ".join(field[2].split())
+    if field[1] != "type":
+        about[field[2]] = " ".join(field[3].split())
     return ""
 
 

@@ -202,9 +202,9 @@ STYLES = {
     :param str city: The city: one
         of ours.
     :type city: str
-    :param days: How long.
-    :param int hours: How long.
-    :param unit: Of the temperature.
+    :arg days: How long.
+    :keyword int hours: How long.
+    :parameter unit: Of the temperature.
     :returns: The sky.
     """,
     "epytext": """Forecast.
