@@ -93,6 +93,14 @@ def test_tool_that_cannot_be_used_is_left_out_alone_and_named_at_each_start(
         assert "pydantic" not in loaded.left_out[0].why
 
 
+def test_tool_that_is_called_as_a_task_only_is_left_out_and_named(start: Start) -> None:
+    words = ("required", "optional", "forbidden")
+    offered = [{**GOOD, "name": each, "execution": {"taskSupport": each}} for each in words]
+    loaded = start(*offered, {**GOOD, "execution": "odd"}).load()
+    assert codes_of(loaded) == ["mcp.own.optional", "mcp.own.forbidden", "mcp.own.good"]
+    assert [(each.name, "as a task only" in each.why) for each in loaded.left_out] == [("mcp.own.required", True)]
+
+
 def test_what_is_no_tool_is_passed_over(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     odd = [5, None, {}, {"name": 5}, {"name": ""}, {"name": " "}, {**GOOD, "description": "Another."}]
     assert codes_of(start(GOOD, *odd).load()) == ["mcp.own.good"]
