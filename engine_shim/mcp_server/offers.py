@@ -10,18 +10,25 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.mcp_server.names import Target, tool_name
 from engine_shim.service.tenants import Tenant
 
+_OPEN: Final[Json] = {"type": "object", "additionalProperties": True}
+"""An object of any keys: clients that make a class of a schema take one without `properties` for an empty one, and drop
+what is in it."""
 _WAITING: Final[Json] = {
     "type": "array",
-    "items": {"type": "object"},
+    "items": _OPEN,
     "description": "The calls that a person has to decide on, each by its strand and n",
 }
-_ERROR: Final[Json] = {"type": ["object", "null"], "description": "Why there is no result: kind and message"}
+_ERROR: Final[Json] = {
+    **_OPEN,
+    "type": ["object", "null"],
+    "description": "Why there is no result: kind and message",
+}
 RUN_SCHEMA: Final[Json] = {
     "type": "object",
     "properties": {
         "run_id": {"type": "string"},
         "status": {"type": "string", "enum": list(STATUSES)},
-        "outputs": {"type": "object"},
+        "outputs": _OPEN,
         "path": {"type": "array", "items": {"type": "string"}},
         "waiting": _WAITING,
         "error": _ERROR,
@@ -36,8 +43,8 @@ REPLY_SCHEMA: Final[Json] = {
         "conversation_id": {"type": "string", "description": "Give it with the next message to go on"},
         "trace_id": {"type": ["string", "null"], "description": "The id of the turn's run"},
         "finish_reason": {"type": "string"},
-        "tool_calls": {"type": "array", "items": {"type": "object"}},
-        "meta": {"type": "object"},
+        "tool_calls": {"type": "array", "items": _OPEN},
+        "meta": _OPEN,
         "waiting": _WAITING,
         "error": _ERROR,
     },
