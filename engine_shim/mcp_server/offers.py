@@ -10,25 +10,18 @@ from engine_shim.definition.validate import CheckedWorkflow
 from engine_shim.mcp_server.names import Target, tool_name
 from engine_shim.service.tenants import Tenant
 
-_OPEN: Final[Json] = {"type": "object", "additionalProperties": True}
-"""An object of any keys: clients that make a class of a schema take one without `properties` for an empty one, and drop
-what is in it."""
 _WAITING: Final[Json] = {
     "type": "array",
-    "items": _OPEN,
+    "items": {"type": "object"},
     "description": "The calls that a person has to decide on, each by its strand and n",
 }
-_ERROR: Final[Json] = {
-    **_OPEN,
-    "type": ["object", "null"],
-    "description": "Why there is no result: kind and message",
-}
+_ERROR: Final[Json] = {"type": ["object", "null"], "description": "Why there is no result: kind and message"}
 RUN_SCHEMA: Final[Json] = {
     "type": "object",
     "properties": {
         "run_id": {"type": "string"},
         "status": {"type": "string", "enum": list(STATUSES)},
-        "outputs": _OPEN,
+        "outputs": {"type": "object"},
         "path": {"type": "array", "items": {"type": "string"}},
         "waiting": _WAITING,
         "error": _ERROR,
@@ -43,8 +36,8 @@ REPLY_SCHEMA: Final[Json] = {
         "conversation_id": {"type": "string", "description": "Give it with the next message to go on"},
         "trace_id": {"type": ["string", "null"], "description": "The id of the turn's run"},
         "finish_reason": {"type": "string"},
-        "tool_calls": {"type": "array", "items": _OPEN},
-        "meta": _OPEN,
+        "tool_calls": {"type": "array", "items": {"type": "object"}},
+        "meta": {"type": "object"},
         "waiting": _WAITING,
         "error": _ERROR,
     },
