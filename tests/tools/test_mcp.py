@@ -542,6 +542,23 @@ async def test_a_call_that_takes_too_long_is_cut_off(start: Start, tmp_path: Pat
     assert result.metadata == {"transient": True, "cut_off": True}
 
 
+async def test_a_server_that_hangs_is_started_anew_for_the_next_call(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path, timeout=1, start_timeout=1)))
+    assert "gave no answer within 1 seconds" in str((await called(registry, "hang")).error)
+    assert (await called(registry, "echo", text="hi")).output == "hi"
+    assert len(starts(tmp_path)) == 2
+
+
+async def test_calls_too_short_to_find_out_that_a_server_hangs_do_so_together(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path, start_timeout=2)))
+    short = ToolContext(deadline_s=1.5)
+    results = [await registry.execute("mcp.own.hang", {}, short)]
+    while len(results) < 10 and not results[-1].success:
+        results.append(await registry.execute("mcp.own.echo", {"text": "hi"}, short))
+    assert results[-1].output == "hi"
+    assert len(starts(tmp_path)) == 2
+
+
 async def test_a_server_that_is_too_busy_to_list_its_tools_is_not_ended(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path, start_timeout=5)))
     assert (await called(registry, "echo", text="up")).success

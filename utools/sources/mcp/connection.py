@@ -113,7 +113,11 @@ class McpConnection:
             async with asyncio.timeout(seconds):
                 return await self._send(session, approved.name, args, report)
         except TimeoutError:
+            session.doubt()  # a server that hangs answers no question either
             raise self._too_late(seconds) from None
+        except asyncio.CancelledError:  # as the deadline of a call ends it
+            session.doubt()
+            raise
         finally:
             session.finish_call()
 
