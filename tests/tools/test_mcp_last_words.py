@@ -71,3 +71,14 @@ def test_server_that_does_not_start_is_told_by_its_error(tmp_path: Path) -> None
     server = McpServer(command=[sys.executable, "-c", f"import sys; sys.exit({NODE!r})"])
     with pytest.raises(DefinitionError, match=r"; its last words: Error: Cannot find module '/desk\.js'$"):
         McpServers({"own": server}, lock=tmp_path / "lock.json", base=tmp_path).tools()
+
+
+@needs("mcp")
+def test_server_that_does_not_start_is_told_with_the_variables_that_it_did_not_get(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DESK_CITY", "Oslo")
+    monkeypatch.delenv("DESK_KEY", raising=False)
+    server = McpServer(command=[sys.executable, "-c", "import sys; sys.exit('no key')"], env=["DESK_CITY", "DESK_KEY"])
+    with pytest.raises(DefinitionError, match=r"its last words: no key; of its `env` the host has no DESK_KEY$"):
+        McpServers({"own": server}, lock=tmp_path / "lock.json", base=tmp_path).tools()

@@ -221,6 +221,12 @@ async def called(registry: ToolRegistry, answer: dict[str, Any]) -> ToolResult:
     return await registry.execute("mcp.own.result", {"text": json.dumps(answer)}, ToolContext())
 
 
+async def test_answer_that_asks_for_more_where_the_protocol_has_no_such_thing_is_told_in_a_line(start: Start) -> None:
+    registry = ToolRegistry(start({**GOOD, "name": "result"}).load().tools)
+    result = await called(registry, {"resultType": "input_required", "requestState": "s"})
+    assert result.error == "the answer of the MCP server own is not sound: content: Field required"
+
+
 FAILED: dict[str, tuple[dict[str, Any], str]] = {
     "text": ({"content": texts("no such city")}, "no such city"),
     "structured": ({"content": texts("see there"), "structuredContent": {"line": 1}}, 'see there\n{"line": 1}'),

@@ -15,7 +15,7 @@ from utools.net.outgoing_secrets import secret_headers
 from utools.net.proxies import note_unused
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
-from utools.sources.mcp.failure import SHOWN, explain_start
+from utools.sources.mcp.failure import SHOWN, explain_start, explain_unsound
 from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.listing import list_definitions
 from utools.sources.mcp.secrets import redactor_for
@@ -86,6 +86,8 @@ class McpSession:
         words = "" if isinstance(error, DefinitionError | ToolError) else self.monitor.last_words()
         if self._exchange.unsent:
             words = note_unused(str(self._server.url))
+        if unset := self._server.unset:
+            words = Text("{words}; of its `env` the host has no {names}", words=words, names=", ".join(unset))
         raise ToolError("the MCP server {server} cannot be used: {why}{words}", server=self._name, why=why, words=words)
 
     async def wait_closed(self) -> None:
@@ -178,9 +180,7 @@ class McpSession:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, ValidationError):
-            first = error.errors(include_input=False, include_url=False)[0]
-            at = ".".join(map(str, first["loc"]))
-            return Text("its answer breaks the protocol: {at}: {fault}", at=at, fault=first["msg"])
+            return Text("its answer breaks the protocol: {fault}", fault=explain_unsound(error))
         if self._exchange.posts:
             from mcp.shared.exceptions import MCPError
 
