@@ -101,6 +101,13 @@ def test_tool_that_is_called_as_a_task_only_is_left_out_and_named(start: Start) 
     assert [(each.name, "as a task only" in each.why) for each in loaded.left_out] == [("mcp.own.required", True)]
 
 
+def test_nothing_is_told_of_an_odd_tool_that_the_operator_does_not_take(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded = start(GOOD, {"name": "odd", "inputSchema": False}, tools=["g*"]).load()
+    assert (codes_of(loaded), loaded.left_out, caplog.text) == (["mcp.own.good"], [], "")
+
+
 def test_what_is_no_tool_is_passed_over(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     odd = [5, None, {}, {"name": 5}, {"name": ""}, {"name": " "}, {**GOOD, "description": "Another."}]
     assert codes_of(start(GOOD, *odd).load()) == ["mcp.own.good"]

@@ -83,7 +83,9 @@ class ConnectionMonitor:
 
     def answered(self, request: int | str | None) -> str:
         """Return the method of the request that an answer is of; empty where there is none. Some servers write each id
-        as a text, and the library takes it so."""
+        as a text, and the library takes it so. What a server that is READY wrote before it is not why it ends."""
+        if self.state is State.READY:
+            self._stderr.clear()
         own = int(request) if isinstance(request, str) and request.isdecimal() else request
         return "" if own is None else self.asked.pop(own, "")
 
