@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from time import monotonic
 from typing import Final
 
 from agent_core.run.events import Event
@@ -13,17 +14,21 @@ from engine_shim.service.feeds import Feeds
 ENDED_S: Final = 1.0
 WAITING_S: Final = 0.2
 """How long the last events may take to arrive of a run that has ended, and of one that waits."""
+QUIET_S: Final = 10.0
+"""After how long without news the last is reported again. Clients give a call up that reports nothing for a while, 60
+seconds for the most part, and the run is cancelled with it. A feed wakes its followers every 15 seconds."""
 log = logging.getLogger("engine_shim.mcp_server")
 Report = Callable[[float, str], Awaitable[None]]
-"""Sends one notification: how many events there were so far, and what happened."""
+"""Sends one notification: which one of the call it is, and what happened."""
 
 
 class ProgressReporter:
-    """Follows one run from a position on, and reports what happens in it."""
+    """Follows one run from a position on, and reports what happens in it. `now` gives the seconds of a clock."""
 
-    def __init__(self, feeds: Feeds, report: Report, after: Position) -> None:
-        self._feeds, self._report = feeds, report
+    def __init__(self, feeds: Feeds, report: Report, after: Position, *, now: Callable[[], float] = monotonic) -> None:
+        self._feeds, self._report, self._now = feeds, report, now
         self._after, self._count = after, 0
+        self._last, self._last_at = "running", now()
         self._run = ""
         self._task: asyncio.Task[None] | None = None
 
@@ -57,8 +62,14 @@ class ProgressReporter:
                 for frame in frames:
                     self._after = frame.position or self._after
                     if text := describe_event(frame.event):
-                        self._count += 1
-                        await self._report(self._count, text)
+                        await self._tell(text)
+                if self._now() - self._last_at >= QUIET_S:
+                    await self._tell(self._last)
+
+    async def _tell(self, text: str) -> None:
+        self._count += 1
+        self._last, self._last_at = text, self._now()
+        await self._report(self._count, text)
 
 
 def describe_event(event: Event) -> str | None:

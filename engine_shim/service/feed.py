@@ -23,7 +23,8 @@ log = logging.getLogger("engine_shim")
 
 class Feed:
     """The events of one run: each is read and encoded once for all followers. `pace` gives the seconds within which
-    what happens is read together, and `on_left` hears of a follower who leaves."""
+    what happens is read together, `heartbeat` those without news after which a follower gets an empty list, and
+    `on_left` hears of a follower who leaves."""
 
     def __init__(
         self,
@@ -32,10 +33,11 @@ class Feed:
         passing: PassingReader | None = None,
         *,
         pace: Callable[[], float],
+        heartbeat: float = HEARTBEAT_S,
         on_left: "Callable[[Feed], None]",
     ) -> None:
         self._store, self._run, self._merge = AsyncRunStore(store), run, FeedMerge()
-        self._pace, self._on_left = pace, on_left
+        self._pace, self._heartbeat, self._on_left = pace, heartbeat, on_left
         self.passing = passing
         self._news, self._added = asyncio.Event(), asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
@@ -63,21 +65,24 @@ class Feed:
             self._pump = asyncio.create_task(self._read_on())
             self._pump.add_done_callback(self._end)
         frames = self._merge.frames
-        known, at = len(frames), 0
+        known, at, now = len(frames), 0, asyncio.get_running_loop().time
+        silent_until = now() + self._heartbeat
         try:
             while True:
                 start, at = at, len(frames)
                 if selected := self._merge.select(start, after, known):
                     yield selected
+                    silent_until = now() + self._heartbeat
                 if at < len(frames):
                     continue
                 if self._is_over:
                     return
                 try:
-                    async with asyncio.timeout(HEARTBEAT_S):
+                    async with asyncio.timeout_at(silent_until):  # a look at the journal that finds nothing is no news
                         await self._added.wait()
                 except TimeoutError:
                     yield []
+                    silent_until = now() + self._heartbeat
         finally:
             self._followers -= 1
             if not self._followers:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from agent_core import MemoryJournal
 from agent_core.errors import JournalError
 from agent_core.journal.record import Row
+from engine_shim.service.feed import Feed
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.feeds import OVERLAP, QUIET_READS, TOGETHER_BYTES, Feeds, QuietReads
 from support.served_host import Served, read_events, served
@@ -423,6 +425,27 @@ def test_follower_that_does_not_read_has_little_of_the_events_for_itself(host: S
     pieces = asyncio.run(follow())
     assert len(b"".join(pieces)) > 4 * TOGETHER_BYTES
     assert max(map(len, pieces)) < TOGETHER_BYTES + 1000
+
+
+async def test_follower_of_a_run_without_news_hears_that_the_server_is_there_however_often_it_is_looked_at() -> None:
+    class Store:
+        journal = MemoryJournal()
+
+        def tail(self, run: str, after: int = 0) -> Any:
+            return []
+
+    store: Any = Store()
+    feed = Feed(store, "r", pace=lambda: 0.001, heartbeat=0.2, on_left=lambda feed: None)
+
+    async def look() -> None:
+        while True:
+            feed.wake()
+            await asyncio.sleep(0.01)
+
+    looking = asyncio.create_task(look())
+    async with asyncio.timeout(5), aclosing(feed.follow(Position(0, 0))) as followed:
+        assert [await anext(followed), await anext(followed)] == [[], []]
+    looking.cancel()
 
 
 def test_followers_of_a_store_that_fails_are_let_go() -> None:

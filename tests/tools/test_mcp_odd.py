@@ -93,6 +93,21 @@ def test_tool_that_cannot_be_used_is_left_out_alone_and_named_at_each_start(
         assert "pydantic" not in loaded.left_out[0].why
 
 
+def test_tool_that_is_called_as_a_task_only_is_left_out_and_named(start: Start) -> None:
+    words = ("required", "optional", "forbidden")
+    offered = [{**GOOD, "name": each, "execution": {"taskSupport": each}} for each in words]
+    loaded = start(*offered, {**GOOD, "execution": "odd"}).load()
+    assert codes_of(loaded) == ["mcp.own.optional", "mcp.own.forbidden", "mcp.own.good"]
+    assert [(each.name, "as a task only" in each.why) for each in loaded.left_out] == [("mcp.own.required", True)]
+
+
+def test_nothing_is_told_of_an_odd_tool_that_the_operator_does_not_take(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded = start(GOOD, {"name": "odd", "inputSchema": False}, tools=["g*"]).load()
+    assert (codes_of(loaded), loaded.left_out, caplog.text) == (["mcp.own.good"], [], "")
+
+
 def test_what_is_no_tool_is_passed_over(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     odd = [5, None, {}, {"name": 5}, {"name": ""}, {"name": " "}, {**GOOD, "description": "Another."}]
     assert codes_of(start(GOOD, *odd).load()) == ["mcp.own.good"]
@@ -211,6 +226,12 @@ async def test_nothing_of_a_result_is_lost(start: Start, answer: dict[str, Any],
 
 async def called(registry: ToolRegistry, answer: dict[str, Any]) -> ToolResult:
     return await registry.execute("mcp.own.result", {"text": json.dumps(answer)}, ToolContext())
+
+
+async def test_answer_that_asks_for_more_where_the_protocol_has_no_such_thing_is_told_in_a_line(start: Start) -> None:
+    registry = ToolRegistry(start({**GOOD, "name": "result"}).load().tools)
+    result = await called(registry, {"resultType": "input_required", "requestState": "s"})
+    assert result.error == "the answer of the MCP server own is not sound: content: Field required"
 
 
 FAILED: dict[str, tuple[dict[str, Any], str]] = {

@@ -67,8 +67,11 @@ class PinnedSource(ABC):
 
     @abstractmethod
     def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
-        """Return the tools of one source, without those that its operator does not take. DefinitionError for a fault in
-        what the host says of the source."""
+        """Return the tools of one source. DefinitionError for a fault in what the host says of the source."""
+
+    def takes(self, name: str, offered: Definition) -> bool:
+        """Return whether the operator takes this tool of a source; of one that they do not, nothing is told."""
+        return True
 
     def load(self) -> Loaded:
         """Return the approved tools. A new source is asked; one that cannot be used is left out, and so is a single
@@ -91,6 +94,7 @@ class PinnedSource(ABC):
         for each in loaded.left_out:
             if each.name in sources:
                 raise DefinitionError(each.why, where=each.where)
+            log.warning("the tool %s is left out: %s", each.name, each.why)
         return loaded.tools
 
     def review(self, *names: str) -> Review:
@@ -131,6 +135,8 @@ class PinnedSource(ABC):
         usable: list[UsableTool] = []
         odd: list[LeftOut] = []
         for each in approved:
+            if not self.takes(name, each):
+                continue
             try:
                 usable.append(_usable(name, each))
             except DefinitionError as error:
@@ -139,8 +145,6 @@ class PinnedSource(ABC):
         made = list(self.make_tools(name, usable))
         loaded.tools += [each for each in made if isinstance(each, Tool)]
         loaded.left_out += [*odd, *(each for each in made if isinstance(each, LeftOut))]
-        for tool in odd:
-            log.warning("the tool %s of %s is left out: %s", tool.where.rpartition("/")[2], name, tool.why)
 
     def _ask(self, names: Sequence[str]) -> Mapping[str, list[Definition] | DefinitionError]:
         for name in names:

@@ -73,7 +73,15 @@ def check_sources(config: HostConfig) -> tuple[list[Finding], bool]:
     if config.mcp_servers and find_spec("mcp") is None:
         message = "the configuration names MCP servers, and the extra mcp is not installed"
         found.append(Finding("mcp_servers", "problem", message, "pip install 'agent-core[mcp]'"))
-    return found, not any(each.status == "warning" for each in found)
+    are_known = not any(each.status == "warning" for each in found)
+    return [*found, *_find_missing_env(config)], are_known
+
+
+def _find_missing_env(config: HostConfig) -> Iterator[Finding]:
+    for name, server in config.mcp_servers.items():
+        if unset := server.unset:
+            advice = "in the environment, or in .env beside agent-core.yaml"
+            yield Finding(f"mcp_servers/{name}", "warning", f"not set of its `env`: {', '.join(unset)}", advice)
 
 
 def _find_away(config: HostConfig) -> dict[str, str]:

@@ -283,6 +283,20 @@ def test_tools_of_an_mcp_server_are_approved_or_not_and_it_is_not_started(cli: C
     assert not (home / "started").exists()
 
 
+def test_variables_that_an_mcp_server_does_not_get_are_named(
+    cli: Cli, write: Write, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("agent-core.yaml", {"mcp_servers": {"desk": {"command": ["touch"], "env": ["DESK_CITY", "DESK_KEY"]}}})
+    monkeypatch.setenv("DESK_CITY", "Oslo")
+    ToolLockFile(home / "agent-core.lock.json").write({"mcp_servers/desk": []})
+    ran = cli("doctor", "--json")
+    assert said(ran, "mcp_servers/desk", "ok") == "tools approved: 0"
+    assert said(ran, "mcp_servers/desk", "warning").startswith("not set of its `env`: DESK_KEY: in the environment")
+    assert not findings(ran, "definitions", "warning")
+    monkeypatch.setenv("DESK_KEY", "k")
+    assert not findings(cli("doctor", "--json"), "mcp_servers/desk", "warning")
+
+
 @pytest.mark.usefixtures("host")
 def test_triggers_and_webhooks_are_told(cli: Cli, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     write("triggers/night.json", {"workflow": "hello", "cron": "0 3 * * *"})

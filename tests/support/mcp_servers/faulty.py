@@ -15,7 +15,7 @@ from typing import Any
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 CALLED = ("echo", "die", "hang", "junk", "fail", "refuse", "environment", "progress", "change", "big")
-NAMES = (*CALLED, "flood", "talk", "long", "ask", "many", "answer", "wrong")
+NAMES = (*CALLED, "flood", "talk", "long", "ask", "many", "answer", "log", "wrong")
 PING = {"jsonrpc": "2.0", "id": "p", "method": "ping"}
 LOG = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 200}}
 LONG = "x" * 60_000
@@ -147,6 +147,8 @@ def called(home: Path, name: str, args: Any, meta: Any) -> dict[str, Any]:
             return text(str([asked(number)["id"] for number in range(300)] == list(range(300))))
         case "answer":
             return {"raw": args["text"]}
+        case "log":
+            print(args["text"], file=sys.stderr, flush=True)
         case "many":
             return {"result": {"content": text("")["result"]["content"] * int(args["text"])}}
         case "wrong":

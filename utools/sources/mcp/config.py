@@ -1,5 +1,6 @@
 """The configuration of an MCP server: how to reach it, what it may know, how far it is trusted."""
 
+import os
 from typing import ClassVar
 
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -41,6 +42,11 @@ class McpServer(HostKeys, BaseModel):
     def secret_names(self) -> list[str]:
         """The secrets that are sent with each request."""
         return sorted({*self.secret_headers.values(), *filter(None, [self.token_env])})
+
+    @property
+    def unset(self) -> list[str]:
+        """The variables that a started server does not get, since the host has none of these names."""
+        return [name for name in self.env if name not in os.environ]
 
     @field_validator("env")
     @classmethod

@@ -16,13 +16,13 @@ from utools.lazy_pattern import lazy_compile
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
 from utools.sources.mcp.documents import read_document
-from utools.sources.mcp.failure import SHOWN, Meaning, exception_of, meaning_of
+from utools.sources.mcp.failure import SHOWN, Meaning, exception_of, explain_unsound, meaning_of
 from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.raw_results import unwrap_result
 from utools.sources.mcp.session import CLOSING, McpSession
 from utools.sources.pinned_source import check_unchanged
 from utools.sources.tool_lock_file import Definition
-from utools.words.text import Text, error_words
+from utools.words.text import Text
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -113,7 +113,11 @@ class McpConnection:
             async with asyncio.timeout(seconds):
                 return await self._send(session, approved.name, args, report)
         except TimeoutError:
+            session.doubt()  # a server that hangs answers no question either
             raise self._too_late(seconds) from None
+        except asyncio.CancelledError:  # as the deadline of a call ends it
+            session.doubt()
+            raise
         finally:
             session.finish_call()
 
@@ -128,7 +132,7 @@ class McpConnection:
             except MCPError as error:
                 raise await self._explain(session, error, exchange) from None
             except (RuntimeError, ValueError) as error:
-                text = error_words(error)[:SHOWN]
+                text = explain_unsound(error)
                 raise ToolError("the MCP server {name} refused: {text}", name=self._name, text=text) from None
             finally:
                 session.finish_call()
@@ -155,7 +159,7 @@ class McpConnection:
             except MCPError as error:
                 raise await self._explain(session, error, exchange) from None
             except (RuntimeError, ValueError) as error:  # an answer that breaks the protocol, or its own schema
-                text = error_words(error)[:SHOWN]
+                text = explain_unsound(error)
                 raise ToolError(
                     "the answer of the MCP server {server} is not sound: {text}", server=self._name, text=text
                 ) from None

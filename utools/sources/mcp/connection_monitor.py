@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from utools.sources.mcp.last_words import last_words
 from utools.sources.mcp.limits import BURST, UNANSWERED, TokenBucket
 from utools.words.text import Text
 
 STDERR_BYTES = 4096
 """Bytes of the end of a server's standard error."""
 LINE_SHOWN = 300
-"""Characters of its last line that are shown."""
+"""Characters of a line of its output that are shown."""
 
 
 class State(Enum):
@@ -82,7 +83,9 @@ class ConnectionMonitor:
 
     def answered(self, request: int | str | None) -> str:
         """Return the method of the request that an answer is of; empty where there is none. Some servers write each id
-        as a text, and the library takes it so."""
+        as a text, and the library takes it so. What a server that is READY wrote before it is not why it ends."""
+        if self.state is State.READY:
+            self._stderr.clear()
         own = int(request) if isinstance(request, str) and request.isdecimal() else request
         return "" if own is None else self.asked.pop(own, "")
 
@@ -122,11 +125,11 @@ class ConnectionMonitor:
         self._unread = line[:LINE_SHOWN]
 
     def last_words(self) -> str:
-        """Return why we ended it, the last line of its standard error, and what it wrote in place of a message, to
+        """Return why we ended it, what it said last on its standard error, and what it wrote in place of a message, to
         follow a sentence."""
-        lines = [line.strip() for line in self._stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        said = last_words(self._stderr.decode("utf-8", "replace"))
         ended = Text(": it was ended, since {reason}", reason=self.reason) if self.reason else ""
-        last = Text("; its last words: {line}", line=lines[-1][:LINE_SHOWN]) if lines else ""
+        last = Text("; its last words: {line}", line=said) if said else ""
         written = self._unread.decode("utf-8", "replace").strip()
         unread = Text("; a line of its output is no message of the protocol: {line}", line=written) if written else ""
         return Text("{ended}{last}{unread}", ended=ended, last=last, unread=unread)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from utools.errors import ToolError
 from utools.sources.mcp.http_exchange import HttpExchange
-from utools.words.text import Text
+from utools.words.text import Text, error_words
 
 if TYPE_CHECKING:
     from mcp.shared.exceptions import MCPError
@@ -119,6 +121,14 @@ def explain_start(error: "MCPError", status: int, secrets: Sequence[str]) -> str
     if meaning_of(error, status) is Meaning.REFUSED and text:
         return Text("{answered}; it says: {text}", answered=answered, text=text)
     return answered
+
+
+def explain_unsound(error: Exception) -> str:
+    """Return what the library finds wrong with an answer: the first fault of one that it cannot read."""
+    if not isinstance(error, ValidationError):
+        return error_words(error)[:SHOWN]
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"[:SHOWN]
 
 
 def _explain_credentials(status: int, secrets: Sequence[str]) -> str:

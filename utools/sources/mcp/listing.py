@@ -75,7 +75,10 @@ def define_tool(tool: dict[str, Any], *, is_callable: bool = True) -> Definition
     """Return a tool as its server describes it, with what has one meaning alone taken as it is meant."""
     hints = tool.get("annotations")
     schema, output = tool.get("inputSchema"), tool.get("outputSchema")
+    execution = tool.get("execution")
     fault = None if is_callable else "its schema has an x-mcp-header that the protocol does not allow"
+    if isinstance(execution, dict) and execution.get("taskSupport") == "required":
+        fault = "it is called as a task only, and this host waits for answers"
     if schema is None or schema is True:
         schema = {"type": "object"}
     if not isinstance(schema, dict):

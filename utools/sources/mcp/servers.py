@@ -99,9 +99,12 @@ class McpServers(PinnedSource):
         connections, self._connections = self._connections, {}
         await asyncio.gather(*(each.close() for each in connections.values()), return_exceptions=True)
 
+    def takes(self, name: str, offered: Definition) -> bool:
+        return _matches(offered, self._servers[name].tools)
+
     def make_tools(self, name: str, usable: Sequence[UsableTool]) -> Iterator[Tool | LeftOut]:
         server, where = self._servers[name], f"{self.where}/{name}"
-        taken = {each.definition.name: each for each in usable if _matches(each.definition, server.tools)}
+        taken = {each.definition.name: each for each in usable}
         _check_globs(server.read_only, [each.definition for each in taken.values()], f"{where}/read_only")
         codes = assign_codes(f"{self.prefix}{name}.", {each: plain_form(each) for each in taken})
         for own, each in taken.items():

@@ -15,7 +15,7 @@ from utools.net.outgoing_secrets import secret_headers
 from utools.net.proxies import note_unused
 from utools.sources.mcp.config import McpServer
 from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
-from utools.sources.mcp.failure import SHOWN, explain_start
+from utools.sources.mcp.failure import SHOWN, explain_start, explain_unsound
 from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.listing import list_definitions
 from utools.sources.mcp.secrets import redactor_for
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+LISTING, LISTING_PART, LISTING_LEAST = 10.0, 1 / 3, 1.0
+"""Seconds in which a server that is up says which tools it has, or that part of its `start_timeout` if it is longer:
+counted from the first of several calls that wait for it in vain, with so many seconds for each at least. A call has 30
+seconds by default, in which a server that hangs is found out and started anew."""
 CLOSING = 10.0
 """Seconds in which a connection is closed."""
 LISTING_AGE = 300.0
@@ -46,6 +50,7 @@ class McpSession:
         self.calls = 0
         self._name, self._server, self._base, self._secret = name, server, base, secret
         self._listed_at: float | None = None
+        self._asked_at: float | None = None
         self._exchange = HttpExchange()
         self._opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run())
@@ -81,6 +86,8 @@ class McpSession:
         words = "" if isinstance(error, DefinitionError | ToolError) else self.monitor.last_words()
         if self._exchange.unsent:
             words = note_unused(str(self._server.url))
+        if unset := self._server.unset:
+            words = Text("{words}; of its `env` the host has no {names}", words=words, names=", ".join(unset))
         raise ToolError("the MCP server {server} cannot be used: {why}{words}", server=self._name, why=why, words=words)
 
     async def wait_closed(self) -> None:
@@ -113,18 +120,23 @@ class McpSession:
 
         ToolError if the server does not answer because it is busy with calls.
         """
-        if not needs_listing(self._listed_at, self.calls, asyncio.get_running_loop().time()):
+        now = asyncio.get_running_loop().time()
+        if not needs_listing(self._listed_at, self.calls, now):
             return
+        seconds = min(self._server.start_timeout, max(LISTING, self._server.start_timeout * LISTING_PART))
+        asked_at = self._asked_at = now if self._asked_at is None else self._asked_at
         try:
-            async with asyncio.timeout(self._server.start_timeout):
+            async with asyncio.timeout_at(max(asked_at + seconds, now + LISTING_LEAST)):
                 await self._list(self.client)
+            self._asked_at = None
         except Exception as error:  # whatever the server made of the question
+            self._asked_at = None
             log.debug("the MCP server %s does not list its tools: %r", self._name, error)
             if self.calls and isinstance(error, TimeoutError):
                 raise ToolError(
                     "the MCP server {server} is busy, and did not say within {seconds:g} seconds which tools it has",
                     server=self._name,
-                    seconds=self._server.start_timeout,
+                    seconds=seconds,
                     transient=True,
                 ) from None
             self.forget()
@@ -168,9 +180,7 @@ class McpSession:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, ValidationError):
-            first = error.errors(include_input=False, include_url=False)[0]
-            at = ".".join(map(str, first["loc"]))
-            return Text("its answer breaks the protocol: {at}: {fault}", at=at, fault=first["msg"])
+            return Text("its answer breaks the protocol: {fault}", fault=explain_unsound(error))
         if self._exchange.posts:
             from mcp.shared.exceptions import MCPError
 
