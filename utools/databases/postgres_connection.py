@@ -1,12 +1,15 @@
 """A connection to PostgreSQL that notices when the server, or the network before it, is lost."""
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from math import inf
 from time import monotonic
 from typing import Any, Final, NoReturn
+from weakref import finalize, ref
 
 import psycopg
+from psycopg_pool import ConnectionPool
 
 KEEPALIVE: Final = {
     "keepalives_idle": 10,
@@ -86,6 +89,18 @@ def closed_if_read_only(db: Connection) -> Iterator[None]:
     except psycopg.errors.ReadOnlySqlTransaction:
         db.close()
         raise
+
+
+def close_with(owner: object, pool: "ConnectionPool[Connection]") -> "ConnectionPool[Connection]":
+    """Close a pool with its owner, or when this process ends: its own end, which comes later, waits from Python 3.13 on
+    for threads that run no more, and says so."""
+    finalize(owner, _close, ref(pool), os.getpid())
+    return pool
+
+
+def _close(reference: "ref[ConnectionPool[Connection]]", process: int) -> None:
+    if (pool := reference()) is not None and os.getpid() == process:
+        pool.close()
 
 
 def is_away(error: Exception) -> bool:

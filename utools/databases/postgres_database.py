@@ -23,6 +23,7 @@ from utools.databases.postgres_connection import (
     Connection,
     Silent,
     check_settings,
+    close_with,
     closed_if_read_only,
     explain,
     is_away,
@@ -231,7 +232,7 @@ class PostgresDatabase:
         versions = self._versions()
         if any(versions.get(layout.name) != len(layout.steps) for layout in self._layouts):
             self._make_tables()  # else a user who may only read need not be allowed to
-        return ConnectionPool(
+        pool = ConnectionPool(
             self._url,
             connection_class=Connection,
             kwargs={**self._options(), "options": self._settings_of_all(), "autocommit": True},
@@ -242,6 +243,7 @@ class PostgresDatabase:
             check=self._check,
             open=True,
         )
+        return close_with(self, pool)
 
     def _make_tables(self) -> None:
         """Make the tables, or bring them up to date. DatabaseError for a user who may not."""
