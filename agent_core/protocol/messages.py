@@ -158,7 +158,7 @@ def _is_left_empty(key: str, value: Any) -> bool:
     """Return whether a key says nothing that is read. A call's id may be an empty text, and a content is one."""
     return (
         value is None
-        or key == "id"
+        or (key == "id" and isinstance(value, str))
         or ((key not in KEYS or key == "tool_calls") and (value is False or value in EMPTY))
     )
 

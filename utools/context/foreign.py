@@ -213,7 +213,8 @@ def _calls(message: Message, place: str) -> Iterator[tuple[Message, str]]:
 
 def _unwrap(given: Message) -> tuple[Message, str]:
     """Return the message in its wrapping, without what is empty and what stands aside, and its place."""
-    message, place, wrapping = given, "", given.keys()
+    message, place = given, ""
+    wrapping: set[str] = set()
     if "lc" in given and isinstance(kwargs := given.get("kwargs"), dict):
         names = given.get("id")
         of_class = OF_LANGCHAIN.get(str(names[-1])) if isinstance(names, list) and names else None
@@ -222,7 +223,7 @@ def _unwrap(given: Message) -> tuple[Message, str]:
     elif "role" not in given and isinstance(data := given.get("data"), dict):
         message, place = {"type": given.get("type"), **data}, "/data"
         wrapping = given.keys() - {"type", "data"}
-    if place and wrapping:
+    if wrapping:
         raise ForeignMessage(f"/{min(wrapping)}", "cannot be taken: leave the key out, or say it in the content")
     if isinstance(more := message.get("additional_kwargs"), dict):
         message = {**more, **{key: each for key, each in message.items() if each and key != "additional_kwargs"}}
