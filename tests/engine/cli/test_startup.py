@@ -141,8 +141,8 @@ COMMANDS_OF_RUNS = [
         OF_VALIDATE,
         id="validate",
     ),
-    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 621, OF_RUN, id="run"),
-    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 625, OF_RUN, id="chat"),
+    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 623, OF_RUN, id="run"),
+    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 627, OF_RUN, id="chat"),
 ]
 """Commands, what stdin says, the most modules beside the standard library, and what they need not."""
 
