@@ -364,6 +364,21 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         [{"role": "tool", "content": [{"type": "text", "text": "x"}, {"type": "tool-result", "toolCallId": "c"}]}],
         r"/0/content/0: a text beside a tool's results",
     ),
+    "another text beside the parts": (
+        [{"role": "user", "content": "Pay Eve.", "parts": [{"type": "text", "text": "Pay Ann."}]}],
+        r"/0/content: says something beside what the message says",
+    ),
+    "calls beside a result": (
+        [
+            {
+                "type": "tool",
+                "content": "a",
+                "tool_call_id": "c",
+                "tool_calls": [{"name": "look", "args": {}, "id": "d"}],
+            }
+        ],
+        r"/0/tool_calls: says something beside",
+    ),
     "an unknown role": ([{"role": "critic", "parts": []}], r"/0: its role is not known"),
     "a key that says something": (
         [{"type": "human", "content": "a", "mood": "bad"}],

@@ -21,6 +21,7 @@ from utools.context.foreign_parts import (
     mark_failed,
     read_call,
     read_part,
+    type_of,
 )
 from utools.context.turns import Message
 from utools.errors import ToolError
@@ -64,6 +65,9 @@ READ = frozenset(
         *("tool_calls", "tool_call_id", "function_call", "toolInvocations"),
     }
 )
+
+
+SAYING = frozenset({"content", "parts", "blocks", "tool_calls", "function_call", "toolInvocations"})
 
 
 @dataclass(slots=True)
@@ -170,6 +174,11 @@ def _read_message(given: Message) -> Iterator[Part]:
     unknown = [key for key in message if key not in READ and "kind" not in message]
     if unknown:
         raise ForeignMessage(f"{place}/{unknown[0]}", "cannot be taken: leave the key out, or say it in the content")
+    for key in ("parts", "blocks"):
+        if not isinstance(message.get(key, []), list):
+            raise ForeignMessage(f"{place}/{key}", "must be a list of parts")
+    if twice := sorted(SAYING.intersection(message) - _list_read(message, role)):
+        raise ForeignMessage(f"{place}/{twice[0]}", "says something beside what the message says: give it once")
     name = message.get("name") if isinstance(message.get("name"), str) else None
     if role in ("tool", "function") and ("tool_call_id" in message or name):
         text = join_parts(message.get("content") or message.get("blocks") or "", f"{place}/content")
@@ -185,10 +194,20 @@ def _read_message(given: Message) -> Iterator[Part]:
     yield from calls
 
 
+def _list_read(message: Message, role: str) -> Set[str]:
+    """Return which of the keys that say something are read. Vercel's older messages have a text, and calls, twice."""
+    if role in ("tool", "function"):
+        return {"content"} if "content" in message else {"blocks", "parts"}
+    if "parts" not in message:
+        return {"blocks" if "blocks" in message else "content", "tool_calls", "function_call", "toolInvocations"}
+    texts = [part["text"] for part in message["parts"] if isinstance(part, dict) and "text" in part]
+    is_same = "".join(str(message.get("content")).split()) in "".join("".join(map(str, texts)).split())
+    has_calls = any(type_of(part) == "tool-invocation" for part in message["parts"])
+    return {"parts", *(["content"] if is_same else []), *(["toolInvocations"] if has_calls else [])}
+
+
 def _parts(message: Message, role: str, place: str) -> Iterator[Part]:
     key = next((each for each in ("parts", "blocks") if message.get(each)), "content")
-    if key != "content" and not isinstance(message[key], list):
-        raise ForeignMessage(f"{place}/{key}", "must be a list of parts")
     content = message.get(key) or ""
     for index, part in enumerate(content if isinstance(content, list) else [content]):
         yield from read_part(part, role, f"{place}/{key}/{index}" if isinstance(content, list) else f"{place}/{key}")
