@@ -7,6 +7,8 @@ from typing_extensions import TypedDict
 Json = dict[str, Any]
 JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
 """A value of JSON, to be taken apart."""
+Placed = tuple[str, Json]
+"""A message, with the place in the config that it was read from."""
 FinishReason = Literal[
     "final", "max_steps", "max_tool_calls", "token_budget", "cost_budget", "timeout", "cancelled",
     "protocol_error", "invalid_action", "policy_denied", "tool_error", "model_error", "content_filter",

@@ -59,7 +59,7 @@ CURRENT: Final[RuleVersions] = {
     "flow": 4,
     "plans": 4,
     "masking": 2,
-    "replies": 4,
+    "replies": 5,
     "usage": 2,
 }
 """The rules that a new run follows.
@@ -94,6 +94,7 @@ replies 1: any finish reason but `length` and `content_filter` was that of a who
 known by a few marks, also where an answer quoted one, and a question was asked however little was left for it.
 replies 2: what MiniMax M3 puts before each tag of a call hid the call that was left in a text, which was an answer.
 replies 3: so was a call as JSON below what the model says that it does, or whose first marker is not in the text.
+replies 4: so was a call in a code fence that is not closed.
 usage 1: tokens from a vendor's cache, to it, and of a model's thoughts were not counted apart.
 """
 BY_DECIMALS: Final = 5

@@ -1,23 +1,23 @@
 """The sources that a run begins with: its prompts, its conversation, and what its parent hands down. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from agent_core.config import AgentConfig, Document
 from agent_core.inherited import Inherited, OriginKind, SourceRecord
-from agent_core.outputs import Json
+from agent_core.outputs import Json, Placed
 from agent_core.tool_policy import Policies
 
 
 def opening_sources(
     config: AgentConfig,
     tools: Policies,
-    conversation: Sequence[Json],
+    conversation: Sequence[Placed],
     shown: Sequence[Json],
     inherited: Inherited,
 ) -> list[SourceRecord]:
-    """Return what `run_started` holds of them. `conversation` is the whole one, `shown` the messages that the record
-    has.
+    """Return what `run_started` holds of them. `conversation` is the whole one, each message with its place in the
+    config, `shown` the messages that the record has.
 
     Under another agent the user's turn is that agent's own text, so what the parent has read replaces it. Where the
     config has `trusted_text`, the author vouches for that alone. Assistants' text is the source of nothing. What a
@@ -36,26 +36,23 @@ class _Opening:
         self._is_limited = config.trusted_text is not None
         self._is_nested = "sources" in inherited or "trusted" in inherited
 
-    def records(self, conversation: Sequence[Json]) -> Iterator[SourceRecord]:
+    def records(self, conversation: Sequence[Placed]) -> Iterator[SourceRecord]:
         """Yield all of them, in order."""
         yield from (_record("vouched", "trusted_text", text) for text in self._config.trusted_text or ())
         for key in ("system_prompt", "developer_prompt"):
             if text := getattr(self._config, key):
                 yield from self._split(self._written("author", "author", text), key)
         yield from (_record("other", each.label, shown_text(each)) for each in self._config.documents)
-        yield from self._list_messages(conversation, has_prompt=self._config.prompt is not None)
+        yield from self._list_messages(conversation)
         if not self._is_limited:
             trusted = self._inherited.get("trusted", ())
             yield from (_record("vouched", "parent's trusted text", text) for text in trusted)
             yield from self._inherited.get("sources", ())
 
-    def _list_messages(
-        self, messages: Sequence[Json], where: str = "messages_json", *, has_prompt: bool = False
-    ) -> Iterator[SourceRecord]:
+    def _list_messages(self, messages: Iterable[Placed]) -> Iterator[SourceRecord]:
         user = 0
-        for index, message in enumerate(messages):
-            is_prompt = has_prompt and index == len(messages) - 1
-            key = "prompt" if is_prompt else f"{where}/{index}/content"
+        for place, message in messages:
+            key = place if place == "prompt" else f"{place}/content"
             match message["role"]:
                 case "system":
                     yield from self._split(self._written("author", "author", message), key)
@@ -66,7 +63,8 @@ class _Opening:
                 case "tool":
                     yield self._answer(message)
                 case "assistant" if "quotes" in message:
-                    for record in self._list_messages(message["quotes"], f"{key}/quotes"):
+                    quotes = ((f"{key}/quotes/{index}", quoted) for index, quoted in enumerate(message["quotes"]))
+                    for record in self._list_messages(quotes):
                         record["label"] += ", summarised"
                         yield record
 

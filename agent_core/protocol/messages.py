@@ -1,12 +1,15 @@
 """Neutral messages: how a conversation is read in, and how it is trimmed. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import orjson
 
 from agent_core.errors import DefinitionError
-from agent_core.outputs import Json, JsonValue
+from agent_core.outputs import Json, JsonValue, Placed
+from utools.context.foreign import ForeignReader, continues, is_foreign
+from utools.context.foreign_parts import ForeignMessage
 from utools.schema.json_value import NotJson, as_json
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -24,8 +27,6 @@ THINKING_KEYS = ("reasoning", "reasoning_content", "reasoning_details", "thinkin
 """Keys of a reply with what its model thought, at DeepSeek, OpenRouter, vLLM, Ollama and in LiteLLM."""
 REPLY_KEYS = frozenset({*THINKING_KEYS, "annotations"})
 """Keys of a reply that no later question needs."""
-CALL_PARTS = ("tool_use", "tool_result", "tool-call", "tool-result", "function_call", "function_call_output")
-"""Parts in which Anthropic and Vercel have calls and what they gave, and items of OpenAI's Responses API."""
 OF_AN_ITEM = ("type", "id", "status", "phase")
 """What an item of the Responses API that is a message has beside it."""
 EMPTY: tuple[Any, ...] = ("", [], {})
@@ -35,9 +36,15 @@ def read_messages(value: JsonValue, *, where: str = "messages_json") -> list[Jso
     """Return the messages of a JSON array, or of its text: {role, content, name?, tool_calls?, tool_call_id?} each.
 
     A list in their place stands for the messages in it. What the SDKs write is taken as it is meant: a content in text
-    parts, the role `developer`, keys that are null or empty, the older `function_call`. DefinitionError names the
-    message, or the part of it, that cannot be taken. System messages may only come first, in such a list too.
+    parts, the role `developer`, keys that are null or empty, the older `function_call`, and the foreign messages of
+    `utools.context.foreign`. DefinitionError names the message, or the part of it, that cannot be taken. System
+    messages may only come first, in such a list too.
     """
+    return [message for _, message in read_placed(value, where=where)]
+
+
+def read_placed(value: JsonValue, *, where: str = "messages_json") -> list[Placed]:
+    """Return what `read_messages` does, each message with the place of the one given that it was read from."""
     if isinstance(value, str):
         try:
             value = orjson.loads(value)
@@ -45,15 +52,34 @@ def read_messages(value: JsonValue, *, where: str = "messages_json") -> list[Jso
             raise DefinitionError(f"not a JSON array: {error}", where=where, value=value) from None
     if not isinstance(value, list):
         raise DefinitionError("must be a JSON array of messages", where=where, value=value)
-    messages: list[Json] = []
+    read, foreign = list[Placed](), ForeignReader()
     each: JsonValue
     for index, each in enumerate(value):
         if isinstance(each, list):
-            messages += _read_all(each, f"{where}/{index}")
+            inner = list[Placed]()
+            for position, message in enumerate(each):
+                _read_one(message, position, f"{where}/{index}/{position}", inner, foreign)
+            read += inner
         else:
-            is_first = all(message["role"] == "system" for message in messages)
-            messages.append(_message(each, index, f"{where}/{index}", may_be_system=is_first))
-    return messages
+            _read_one(each, index, f"{where}/{index}", read, foreign)
+    return read
+
+
+def _read_one(given: JsonValue, index: int, where: str, read: list[Placed], foreign: ForeignReader) -> None:
+    """Add to those that were read what a message is: one, or as many as a foreign one holds."""
+    messages: Sequence[JsonValue] = [given]
+    places: Iterable[str] = repeat(where)
+    if isinstance(given, dict) and not _is_text(given) and is_foreign(given):
+        before = read[-1] if read and continues(given, read[-1][1]) else None
+        try:
+            messages = foreign.read(given, before and before[1])
+        except ForeignMessage as error:
+            raise DefinitionError(str(error), where=where + error.place) from None
+        if before:
+            places = chain([read.pop()[0]], places)
+    for place, message in zip(places, messages, strict=False):
+        is_first = all(earlier["role"] == "system" for _, earlier in read)
+        read.append((place, _message(message, index, where, may_be_system=is_first)))
 
 
 def is_empty(message: Json) -> bool:
@@ -61,22 +87,15 @@ def is_empty(message: Json) -> bool:
     return message["role"] in ("user", "assistant") and not message["content"] and not message.get("tool_calls")
 
 
-def _read_all(values: list[Any], where: str) -> list[Json]:
-    """Return the messages of a list that stands in the place of one."""
-    messages: list[Json] = []
-    for index, each in enumerate(values):
-        is_first = all(message["role"] == "system" for message in messages)
-        messages.append(_message(each, index, f"{where}/{index}", may_be_system=is_first))
-    return messages
-
-
 def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -> Json:
     if not isinstance(given, dict):
         raise DefinitionError("must be an object {role, content}", where=where, value=given)
     if _is_text(given):
         return given
-    if isinstance(kind := given.get("type"), str) and kind in CALL_PARTS and "role" not in given:
-        raise _misplaced_call(kind, where)
+    if isinstance(kind := given.get("type"), str) and "role" not in given:
+        raise DefinitionError(
+            f"an item of type {kind!r} cannot be taken: leave it out, or say what it brought as a text", where=where
+        )
     message = _as_meant(given, index, where)
     role = message["role"]
     if role not in ROLES:
@@ -84,7 +103,7 @@ def _message(given: JsonValue, index: int, where: str, *, may_be_system: bool) -
     if unknown := sorted(set(message) - KEYS):
         raise DefinitionError(f"unknown key; a message has {', '.join(sorted(KEYS))}", where=f"{where}/{unknown[0]}")
     if role == "system" and not may_be_system:
-        raise DefinitionError("a system message may only come first", where=where)
+        raise DefinitionError("a system message may only come first; say it there, or as developer_prompt", where=where)
     calls = message.get("tool_calls")
     if not isinstance(message["content"], str) and not (message["content"] is None and role == "assistant" and calls):
         raise DefinitionError("must be a text", where=f"{where}/content", value=message["content"])
@@ -136,8 +155,12 @@ def _as_meant(given: Json, index: int, where: str) -> Json:
 
 
 def _is_left_empty(key: str, value: Any) -> bool:
-    """Return whether a key says nothing. A call's id may be an empty text, and a content is one."""
-    return value is None or ((key not in KEYS or key == "tool_calls") and (value is False or value in EMPTY))
+    """Return whether a key says nothing that is read. A call's id may be an empty text, and a content is one."""
+    return (
+        value is None
+        or (key == "id" and isinstance(value, str))
+        or ((key not in KEYS or key == "tool_calls") and (value is False or value in EMPTY))
+    )
 
 
 def _join_parts(parts: list[Any], where: str) -> str:
@@ -152,20 +175,12 @@ def _read_part(part: JsonValue, where: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in THINKING_PARTS:
         return ""
-    if kind in CALL_PARTS:
-        raise _misplaced_call(kind, where)
     text = part.get("refusal" if kind == "refusal" else "text") if isinstance(part, dict) else None
     if kind not in (*TEXT_PARTS, "refusal") or not isinstance(text, str):
-        raise DefinitionError(f"a part of type {kind!r} cannot be taken: a message is read as text", where=where)
+        raise DefinitionError(
+            f"a part of type {kind!r} cannot be taken: only texts, calls and results are read", where=where
+        )
     return text
-
-
-def _misplaced_call(kind: str, where: str) -> DefinitionError:
-    return DefinitionError(
-        f"a part of type {kind!r} cannot be taken: calls are the tool_calls of an assistant, and each result is a "
-        "message of the role tool",
-        where=where,
-    )
 
 
 def _read_quotes(message: Json, where: str) -> list[Json]:

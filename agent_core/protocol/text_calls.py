@@ -106,7 +106,7 @@ def has_mark(text: str, names: Collection[str], rules: int) -> bool:
 
 
 def _bare(text: str, rules: int) -> str:
-    """Return the text without think block and tokens of a turn, its markers in plain characters."""
+    """Return the text without think block and tokens of a turn, its markers in plain characters, its fence closed."""
     if rules > 2 and _BEFORE_TAGS in text:
         text = text.replace(f"{_BEFORE_TAGS}<tool_call>", "\n<tool_call>").replace(_BEFORE_TAGS, "")
     bare = after_thinking(text).replace("｜", "|").replace("▁", "_").strip(WHITE_SPACE + "\ufeff")
@@ -124,6 +124,8 @@ def _bare(text: str, rules: int) -> str:
         and (closing := _CLOSING.search(bare, max(0, len(bare) - LONGEST_END)))
     ):
         bare = bare[: closing.start()]
+    if rules > 4 and (fence := _FENCE.match(bare)) and bare.count(fence[0]) == 1:
+        bare = f"{bare}\n{fence[0]}"
     return bare.strip()
 
 

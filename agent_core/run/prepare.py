@@ -20,12 +20,12 @@ from agent_core.loop.plan_check import PLAN
 from agent_core.loop.reading import may_read_on, reading_policy
 from agent_core.models.client import ModelInfo, ModelInfoOf
 from agent_core.origins.opening import opening_sources, shown_text
-from agent_core.outputs import Json
+from agent_core.outputs import Json, Placed
 from agent_core.prompts.limits import describe_limits
 from agent_core.prompts.profile import is_small
 from agent_core.prompts.render import render, templates
 from agent_core.prompts.tools import tool_definitions
-from agent_core.protocol.messages import as_read, is_empty, last_turns, read_messages
+from agent_core.protocol.messages import as_read, is_empty, last_turns, read_placed
 from agent_core.records import AgentNote, AgentStartedBody, DocumentRecord, LimitsRecord
 from agent_core.rules import CURRENT, RecordedRules
 from agent_core.run.examples import ShownExamples, read_examples, write_examples
@@ -60,7 +60,8 @@ def prepare_agent(
 ) -> AgentStartedBody:
     """Everything that the loop needs, so that a replay needs nothing else. DefinitionErrors for a bad config."""
     read, clean = read_config(to_journal(config)), redactor or Redactor({})
-    tools, conversation, texts = _read_parts(read, registry, inherited, clean, base)
+    tools, placed, texts = _read_parts(read, registry, inherited, clean, base)
+    conversation = [message for _, message in placed]
     limits, words = limits_of(read, inherited), words_in(read.language)
     known = info(read.model, {"base_url": read.base_url, "api": read.api}) if info else None
     small = _is_small(read, known)
@@ -85,7 +86,7 @@ def prepare_agent(
         "tools": clean.value(tools),
         "messages": clean.value([{"role": "system", "content": system}, *messages]),
         "texts": clean.value(texts),
-        "sources": clean.value(opening_sources(read, tools, conversation, [{}, *history], inherited)),
+        "sources": clean.value(opening_sources(read, tools, placed, [{}, *history], inherited)),
         "examples": clean.value(examples.turns),
         "options": clean.value(model_options(_at_its_temperature(read, small=small), tools)),
         "limits": limits,
@@ -123,10 +124,10 @@ def _document_record(document: Document) -> DocumentRecord:
 
 
 class _Parts(NamedTuple):
-    """What a config brings together: its tools, its conversation, and the templates."""
+    """What a config brings together: its tools, its conversation with the place of each message, and the templates."""
 
     tools: Policies
-    conversation: list[Json]
+    conversation: list[Placed]
     texts: dict[str, str]
 
 
@@ -136,7 +137,7 @@ def _read_parts(
     """Return the parts of a config; DefinitionErrors with all that is wrong with them."""
     problems: list[Problem] = []
     tools: Policies = {}
-    conversation: list[Json] = []
+    conversation: list[Placed] = []
     texts: dict[str, str] = {}
     with gathering(problems):
         if config.answer_schema is not None:
@@ -208,12 +209,12 @@ def _explain_not_json(config: Any) -> None:
             raise DefinitionError(message, where=f"config/allowed_tools/{index}")
 
 
-def _read_conversation(config: AgentConfig) -> list[Json]:
+def _read_conversation(config: AgentConfig) -> list[Placed]:
     """Return the conversation as the config gives it, with the prompt as its last turn."""
-    messages = [] if config.messages_json is None else read_messages(config.messages_json)
+    messages = [] if config.messages_json is None else read_placed(config.messages_json)
     if config.prompt is not None:
-        messages = [*messages, {"role": "user", "content": config.prompt}]
-    if all(message["role"] == "system" or is_empty(message) for message in messages):
+        messages = [*messages, ("prompt", {"role": "user", "content": config.prompt})]
+    if all(message["role"] == "system" or is_empty(message) for _, message in messages):
         raise DefinitionError("there is no message to answer", where="messages_json")
     return messages
 

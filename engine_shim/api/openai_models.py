@@ -13,6 +13,9 @@ SYSTEM = ("system", "developer")
 REFUSED = ("tools", "functions", "audio", "logprobs", "response_format", "modalities", "prediction")
 """Parameters that would change the form of the answer, and that no agent heeds."""
 
+ELSEWHERE = ("parts", "blocks", "toolCalls", "toolInvocations", "audio")
+"""Keys in which other APIs have what a message says."""
+
 EXAMPLE: Json = {"model": "agent/support", "messages": [{"role": "user", "content": "Where is order 17?"}]}
 
 
@@ -105,6 +108,11 @@ class ChatCompletionRequest(_Lenient):
             if (self.model_extra or {}).get(name) not in (None, [], {}, False, {"type": "text"}, ["text"]):
                 raise DefinitionError(
                     "is not supported: agents have tools and a form of answer of their own", where=f"body/{name}"
+                )
+        for at, message in enumerate(self.messages):
+            if lost := next((key for key in ELSEWHERE if (message.model_extra or {}).get(key)), None):
+                raise DefinitionError(
+                    "is not read here: a message says it in content and tool_calls", where=f"messages/{at}/{lost}"
                 )
         given = [message.write_neutral() for message in self.messages]
         late = [at for at, each in enumerate(self.messages) if each.role in SYSTEM and self._is_late(at)]

@@ -6,6 +6,7 @@ from typing import Any
 from agent_core.inherited import SourceRecord
 from engine_shim.definition.model import KEEPS_ROLES, Node
 from engine_shim.definition.template import Names, Placeholder, placeholders, split_text
+from utools.context.foreign import is_foreign
 
 PROMPTS = ("prompt", "system_prompt", "developer_prompt", "messages_json")
 
@@ -25,10 +26,10 @@ def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence
         case str():
             yield where, split_text(value, quoted=quoted)
         case list():
-            lists = [part for each in value if isinstance(each, str) for part in split_text(each, quoted=quoted)]
-            yield where, lists
+            whole = [each for each in value if not (isinstance(each, dict) and not is_foreign(each))]
+            yield where, [part for text in _content_texts(whole) for part in split_text(text, quoted=quoted)]
             for index, message in enumerate(value):
-                if isinstance(message, dict):
+                if isinstance(message, dict) and not is_foreign(message):
                     texts = _content_texts(message.get("content"))
                     yield (
                         f"{where}/{index}/content",
@@ -39,13 +40,15 @@ def _texts(value: Any, where: str, quoted: bool) -> Iterator[tuple[str, Sequence
 
 
 def _content_texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a message's content, which may come in parts."""
+    """Yield the texts of a message's content, which may come in parts, or of whole messages."""
     match content:
         case str():
             yield content
         case list():
             for part in content:
-                yield from _content_texts(list(part.values()) if isinstance(part, dict) else part)
+                yield from _content_texts(part)
+        case dict():
+            yield from _content_texts(list(content.values()))
         case _:
             pass
 

@@ -217,6 +217,14 @@ UNUSABLE = {
     "true with what is no word of it": (http(200, {"error": True, "errorCode": "E17"}), '"errorCode":"E17"'),
     "a code and a text": (http(200, {"code": 404, "msg": "no such route"}), "answered 404: no such route"),
     "Baidu's": (http(200, {"error_code": 3, "error_msg": "no such method"}), "an error: no such method"),
+    "Tencent's": (
+        http(200, {"Response": {"Error": {"Code": "AuthFailure.SecretIdNotFound", "Message": "no such id"}}}),
+        "an error: no such id",
+    ),
+    "Ollama's own reply": (
+        http(200, {"model": "m", "message": {"role": "assistant", "content": "a"}, "done": True}),
+        "answered with no chat completion",
+    ),
     "AWS's": (http(403, {"Message": "User: x is not authorized"}), "answered 403: User: x is not authorized"),
     "Cloudflare's": (
         http(200, {"success": False, "errors": [{"code": 5007, "message": "No such model"}], "result": None}),

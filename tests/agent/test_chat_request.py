@@ -219,6 +219,8 @@ UNWANTED = {
         "top_p",
     ),
     "gemini": (Refusal('Invalid JSON payload received. Unknown name "seed": Cannot find field.', 400), "seed"),
+    "TGI, at an end": (Refusal("Input validation error: `temperature` must be strictly positive", 422), "temperature"),
+    "TGI, at the other": (Refusal("Input validation error: `top_p` must be > 0.0 and < 1.0", 422), "top_p"),
     "moonshot": (Refusal("invalid temperature: only 1 is allowed for this model", 400), "temperature"),
     "bedrock": (Refusal("Malformed input request: extraneous key [seed] is not permitted, please", 400), "seed"),
     "a strict one": (Refusal("seed: Extra inputs are not permitted", 400), "seed"),

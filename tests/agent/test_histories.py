@@ -155,15 +155,6 @@ def test_what_cannot_be_taken_is_named_with_its_place(given: list[Any], where: s
         read_messages(given)
 
 
-def test_calls_in_parts_are_told_where_they_belong() -> None:
-    with pytest.raises(DefinitionError, match=r"^messages_json/1: a part of type 'function_call' cannot be taken"):
-        read_messages([USER, {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}])
-    with pytest.raises(DefinitionError, match=r"'tool_use' cannot be taken: calls are the tool_calls of an assistant"):
-        read_messages(
-            [{"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "look", "input": {}}]}]
-        )
-
-
 def test_what_a_summary_stands_for_is_taken_as_meant_too() -> None:
     quotes = [{"role": "user", "content": [{"type": "text", "text": "A?"}]}, {"role": "tool", "tool_call_id": "c"}]
     (message,) = read_messages([{"role": "assistant", "content": "They asked.", "quotes": quotes}])

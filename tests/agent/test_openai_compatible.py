@@ -230,6 +230,12 @@ PASSING |= {
     "a kind in a 200": http(200, {"error": {"message": "Sorry about that!", "type": "server_error", "code": None}}),
     "a code of MiniMax": http(200, {"base_resp": {"status_code": 1002, "status_msg": "rate limit exceeded(RPM)"}}),
 }
+PASSING |= {
+    "a code of Baidu's": http(200, {"code": 336501, "msg": "Rate limit reached for RPM"}),
+    "a word of Baidu's": http(200, {"code": "tpm_rate_limit_exceeded", "msg": "Rate limit reached for TPM"}),
+    "an older code of Baidu's": http(200, {"error_code": 18, "error_msg": "Open api qps request limit reached"}),
+    "Tencent's": http(200, {"Response": {"Error": {"Code": "RequestLimitExceeded", "Message": "busy"}}}),
+}
 PASSING["a lost connection"] = hang_up
 PASSING["half a body"] = half
 

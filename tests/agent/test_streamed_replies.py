@@ -109,6 +109,8 @@ async def test_a_piece_is_told_before_the_next_is_written() -> None:
         assert await anext(pieces) == Delta("second")
 
 
+EVENTS_TYPE = "text/event-stream"
+SPLIT_BY_NULL = body_of(events(piece("a"), b"null", piece("b"), USAGE))
 LINES = orjson.dumps(piece("ab", finish_reason="stop"), option=orjson.OPT_INDENT_2).replace(b"\n", b"\ndata:")
 SAME: dict[str, tuple[bytes, bytes]] = {
     "length": (streamed('{"type"', finish_reason="length"), chat('{"type"', finish_reason="length")),
@@ -172,6 +174,27 @@ SAME: dict[str, tuple[bytes, bytes]] = {
     ),
     "single line ends": (
         http(200, body_of(streamed("a", "b")).replace(b"\n\n", b"\n"), content_type="text/event-stream"),
+        chat("ab"),
+    ),
+    "null between": (http(200, SPLIT_BY_NULL, content_type=EVENTS_TYPE), chat("ab")),
+    "null between single line ends": (
+        http(
+            200,
+            body_of(events(piece("a"), b"null", piece("b"), USAGE)).replace(b"\n\n", b"\n"),
+            content_type=EVENTS_TYPE,
+        ),
+        chat("ab"),
+    ),
+    "a line of JSON for each event": (
+        http(200, body_of(streamed("a", "b")).replace(b"data: ", b"").replace(b"\n\n", b"\n")),
+        chat("ab"),
+    ),
+    "lines of JSON labelled as events": (
+        http(200, body_of(streamed("a", "b")).replace(b"data: ", b"\n"), content_type=EVENTS_TYPE),
+        chat("ab"),
+    ),
+    "a line end before the data": (
+        http(200, body_of(streamed("a", "b")).replace(b"data: {", b"data:\n {"), content_type=EVENTS_TYPE),
         chat("ab"),
     ),
     "one JSON in several lines": (events(LINES, USAGE), chat("ab")),
@@ -280,6 +303,17 @@ CALLS: dict[str, list[Any]] = {
         [call(0, "c1", "look", "{}"), call(1, "c2", "look", "{}")],
         [call(0, None, None, '{"q":'), call(1, None, None, '{"q":2}')],
         [call(0, None, None, "1}")],
+    ],
+    "arguments as far as they are written": [
+        [call(0, "c1", "look", ""), call(1, "c2", "look", '{"q"')],
+        [call(0, None, None, '{"q":'), call(1, "c2", "look", '{"q":2')],
+        [call(0, None, None, '{"q":1}'), call(1, "c2", "look", '{"q":2}')],
+        [call(0, None, None, '{"q":1}')],
+    ],
+    "arguments whole once more": [
+        [call(0, "c1", "look", '{"q":1}'), call(1, "c2", "look", '{"q":')],
+        [call(0, None, None, '{"q":1}'), call(1, None, None, "2}")],
+        [call(1, None, None, '{"q":2}')],
     ],
     "arguments as an object": [[call(0, "c1", "look", {"q": 1})], [call(1, "c2", "look", {"q": 2})]],
 }

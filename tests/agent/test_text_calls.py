@@ -232,6 +232,34 @@ def test_what_quotes_a_call_or_is_none_stays_an_answer(text: str) -> None:
     assert not is_call(text, NAMES)
 
 
+OPEN_FENCES = {
+    "in ReAct's words": '```\nThought: I look.\nAction: get_weather\nAction Input: {"city": "Oslo"}',
+    "and what comes after": '```\nAction: get_weather\nAction Input: {"city": "Oslo"}\nObservation: It rains.',
+    "in Chinese": '```\n思考：我查一下。\n行动：get_weather\n行动输入：{"city": "Oslo"}',
+    "as JSON": f"```json\n{AS_JSON}",
+    "marked": f"~~~\n<tool_call>{AS_JSON}</tool_call>",
+}
+OPEN_ANSWERS = [
+    '```json\n{"city": "Oslo"}',
+    "```\nThought: I know it now.\nFinal Answer: It rains in get_weather.",
+    "```python\nimport weather\nget_weather('Oslo')\nprint(1)",
+    f"```\nThis is a call: {AS_JSON}",
+    f"```json\n{AS_JSON}\n```\nThat is a call.\n```",
+    "```",
+]
+
+
+@pytest.mark.parametrize("text", OPEN_FENCES.values(), ids=OPEN_FENCES)
+def test_a_call_in_a_fence_that_is_not_closed_is_known_by_the_newest_rules(text: str) -> None:
+    assert is_call(text, NAMES)
+    assert is_call(text, NAMES, 4) is False
+
+
+@pytest.mark.parametrize("text", OPEN_ANSWERS)
+def test_what_else_is_in_a_fence_that_is_not_closed_stays_an_answer(text: str) -> None:
+    assert not is_call(text, NAMES)
+
+
 # ── a think block without its beginning ───────────────────────────────────────────────────────────
 
 THOUGHTS = {

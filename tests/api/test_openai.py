@@ -375,8 +375,13 @@ def test_a_history_in_the_common_shape_is_taken(
         ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}], "messages[0].content"),
         ([{"role": "user", "content": None}], "messages[0].content"),
         ([{"role": "user", "content": ""}], "messages[0].content"),
+        ([{"role": "assistant", "parts": [{"text": "a"}]}, {"role": "user", "content": "b"}], "messages[0].parts"),
+        (
+            [{"role": "assistant", "content": [{"type": "tool_use"}]}, {"role": "user", "content": "b"}],
+            "messages[0].content",
+        ),
     ],
-    ids=["image", "null", "empty"],
+    ids=["image", "null", "empty", "parts", "a call as a part"],
 )
 def test_what_cannot_be_taken_is_named_with_its_place(client: OpenAI, messages: list[Any], param: str) -> None:
     with pytest.raises(APIStatusError) as told:

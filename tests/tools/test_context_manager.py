@@ -478,3 +478,9 @@ async def test_a_call_has_the_same_id_whatever_window_shows_it_and_whatever_foll
 def test_history_that_is_not_an_array_of_messages_is_refused() -> None:
     with pytest.raises(ToolError, match="no user message"):
         last_turn([says("system", "x")])
+
+
+@pytest.mark.parametrize("role", [[], {}, 7, None])
+def test_a_role_that_is_no_text_is_refused_in_words(role: Any) -> None:
+    with pytest.raises(ToolError, match="message 0 has the role"):
+        last_turn([{"role": role, "content": "x"}, says("user", "y")])

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 
 from support.loopback import Loopback, http, serving
 from utools import DefinitionError, Tool, ToolContext, ToolRegistry, ToolResult
+from utools.sources.multipart import encode_multipart
 from utools.sources.openapi import OpenApi, load_openapi
 from utools.sources.openapi_operation import read_operation
 
@@ -220,12 +222,10 @@ def test_a_path_that_has_a_query_gets_the_others_beside_it() -> None:
 
 
 def test_an_operation_whose_body_cannot_be_sent_is_left_out_though_it_may_go_without(tmp_path: Path) -> None:
-    (tmp_path / "shop.yaml").write_text(
-        SHOP.replace("{required: true, content: {text/plain", "{content: {multipart/form-data")
-    )
+    (tmp_path / "shop.yaml").write_text(SHOP.replace("{required: true, content: {text/plain", "{content: {image/png"))
     loaded = load_openapi("shop", OpenApi(file="shop.yaml"), tmp_path)
     assert [each.name for each in loaded.left_out] == ["shop.note"]
-    assert "a body can be JSON, a form or text, not multipart/form-data" in loaded.left_out[0].why
+    assert "a body can be JSON, a form, text or multipart, not image/png" in loaded.left_out[0].why
 
 
 def test_null_is_allowed_beside_alternatives_that_are_nullable(tmp_path: Path) -> None:
@@ -505,11 +505,78 @@ async def test_what_version_3_2_adds_is_read(tmp_path: Path) -> None:
     assert fault.pointer == "/body"
 
 
+PARTS = """\
+    post:
+      operationId: send
+      requestBody:
+        required: true
+        content:
+          multipart/form-data:
+            schema: {$ref: "#/components/schemas/Upload"}
+            encoding: {meta: {contentType: application/vnd.shop+json}, joined: {style: pipeDelimited, explode: false}}
+"""
+UPLOAD = """\
+    Upload:
+      type: object
+      required: [file]
+      properties:
+        file: {type: string, format: binary}
+        more: {type: array, items: {type: string, contentMediaType: text/csv}}
+        title: {type: string}
+        n: {type: integer}
+        tags: {type: array, items: {type: string}}
+        joined: {type: array, items: {type: string}}
+        meta: {type: object}
+        plain: {type: object}
+"""
+SENT = {
+    "file": "a,b\r\n1,2",
+    "more": ["x", "y"],
+    "title": "Grüße",
+    "n": 3,
+    "tags": ["p", "q"],
+    "joined": ["p", "q"],
+    "meta": {"a": 1},
+    "plain": {"b": True},
+}
+
+
+async def test_a_form_in_parts_is_read_by_a_server_as_it_was_meant(tmp_path: Path) -> None:
+    text = SHOP.replace("  /search:\n", f"  /files:\n{PARTS}  /search:\n") + UPLOAD
+    result, server = await asked(tmp_path, "send", {"body": SENT}, text=text)
+    (request,) = server.requests
+    assert result.success
+    head = b"content-type: " + request.headers["content-type"].encode()
+    parts = message_from_bytes(head + b"\r\n\r\n" + request.body).get_payload()
+    names = [each.get_param("name", header="content-disposition") for each in parts]
+    assert [(name, each.get_filename(), each["content-type"]) for name, each in zip(names, parts, strict=True)] == [
+        ("file", "file", "application/octet-stream"),
+        ("more", "more", "text/csv"),
+        ("more", "more", "text/csv"),
+        ("title", None, None),
+        ("n", None, None),
+        ("tags", None, None),
+        ("tags", None, None),
+        ("joined", None, None),
+        ("meta", None, "application/vnd.shop+json"),
+        ("plain", None, "application/json"),
+    ]
+    said = [each.get_payload(decode=True).decode() for each in parts]
+    assert said == ["a,b\r\n1,2", "x", "y", "Grüße", "3", "p", "q", "p|q", '{"a": 1}', '{"b": true}']
+
+
+def test_a_name_cannot_end_the_head_of_its_part() -> None:
+    kind, body = encode_multipart({'a"\r\nX: 1': "v"}, {}, {})
+    (part,) = message_from_bytes(b"content-type: " + kind.encode() + b"\r\n\r\n" + body).get_payload()
+    assert part.keys() == ["Content-Disposition"]
+    assert encode_multipart({"a": "v"}, {}, {}) == encode_multipart({"a": "v", "b": None}, {}, {})
+
+
 BAD: dict[str, tuple[str, str, str]] = {
     "version": (
         "openapi: 3.0.3",
-        "swagger: '2.0'",
-        "openapi: must be an OpenAPI document of version 3.0, 3.1 or 3.2; convert",
+        "swagger: '1.2'",
+        "openapi: must be an OpenAPI document of version 3.0, 3.1 or 3.2, or of Swagger 2.0",
     ),
     "leaves": ('#/components/schemas/Article"}}}', 'https://x/y"}}}', "bundle its files into one first"),
     "nowhere": ("#/components/schemas/Price", "#/components/schemas/Prise", "leads nowhere"),
@@ -526,7 +593,7 @@ BAD: dict[str, tuple[str, str, str]] = {
         "parameters: 5\n      x-other:\n        - {name: q",
         "not valid OpenAPI",
     ),
-    "body": ("text/plain", "multipart/form-data", "a body can be JSON, a form or text"),
+    "body": ("text/plain", "image/png", "a body can be JSON, a form, text or multipart"),
 }
 
 

@@ -5,6 +5,7 @@ from itertools import chain
 from typing import Any
 
 from utools.call_arguments import check_operation
+from utools.context.foreign import take_apart
 from utools.context.formats import FORMATS
 from utools.context.store import ContextStore
 from utools.context.summary import Summarise, as_message, fold_turns, quote
@@ -185,7 +186,7 @@ def _conversation(args: Args) -> list[Message]:
     if "messages_json" in args:
         if {"user_message", "final_answer"} & args.keys():
             raise ToolError("persist takes either messages_json, or user_message and final_answer")
-        return messages_of(args["messages_json"])
+        return take_apart(messages_of(args["messages_json"]))
     if "user_message" not in args or args.get("final_answer") is None:
         raise ToolError("persist needs messages_json, or user_message and final_answer")
     answer = args["final_answer"]

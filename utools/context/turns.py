@@ -57,7 +57,7 @@ def last_turn(messages: Sequence[Message], stored: Sequence[Turn] = ()) -> Turn:
     Leading system messages belong to the prompt and are left out. A system message further down, or a call without
     its answer, is a ToolError.
     """
-    start = next((at for at, each in enumerate(messages) if each.get("role") not in INSTRUCTING), len(messages))
+    start = next((at for at, each in enumerate(messages) if not _is_instructing(each)), len(messages))
     for at, each in enumerate(messages[start:], start):
         _check_role(each, at)
     users = _users(messages)
@@ -162,9 +162,14 @@ def check_calls(turn: Turn, first: int = 0) -> None:
         raise ToolError("the tool call {call!r} has no answer", call=waiting[0])
 
 
+def _is_instructing(message: Message) -> bool:
+    role = message.get("role")
+    return isinstance(role, str) and role in INSTRUCTING
+
+
 def _check_role(message: Message, at: int) -> None:
     role = message.get("role")
-    if role in INSTRUCTING:
+    if _is_instructing(message):
         raise ToolError(
             "message {at} has the role {role!r}, which may stand only at the start, in the prompt", at=at, role=role
         )

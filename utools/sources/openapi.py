@@ -1,4 +1,4 @@
-"""The operations of an OpenAPI document (3.0, 3.1, 3.2) as tools, named `<name>.<operationId>`."""
+"""The operations of an OpenAPI document (3.0, 3.1, 3.2, Swagger 2.0) as tools, named `<name>.<operationId>`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ from utools.sources.http_call import HttpPolicy, Url, read_origin, read_response
 from utools.sources.loaded import Loaded
 from utools.sources.openapi_operation import VARIABLE, Operation, read_operation
 from utools.sources.openapi_schema import follow
+from utools.sources.swagger import is_swagger, read_item
 from utools.sources.tool_codes import assign_codes
 from utools.tool import Args, Execute, Tool, ToolContext, ToolResult
 from utools.words.text import Text
@@ -79,8 +80,8 @@ def _load_document(name: str, config: OpenApi, base: Path) -> Loaded:
     document = read_document(base / config.file, "the OpenAPI document", foreign=True)
     data = document.data
     version = data.get("openapi", data.get("swagger")) if isinstance(data, dict) else None
-    if not str(version).startswith(("3.0", "3.1", "3.2")):  # 3.1 without quotes is a number in YAML
-        fault = "must be an OpenAPI document of version 3.0, 3.1 or 3.2; convert one of Swagger 2.0 first"
+    if not is_swagger(data) and not str(version).startswith(("3.0", "3.1", "3.2")):  # 3.1 is a number in YAML
+        fault = "must be an OpenAPI document of version 3.0, 3.1 or 3.2, or of Swagger 2.0"
         raise document.error(fault, ("openapi",), value=version)
     loaded, found = Loaded(), dict[str, _Found]()
     for each in _find_operations(document, name, loaded):
@@ -155,6 +156,7 @@ def _find_operations(document: Document, name: str, loaded: Loaded) -> Iterator[
 
 
 def _make_tool(code: str, config: OpenApi, document: Document, path: str, item: dict[str, Any], method: str) -> Tool:
+    item = read_item(document.data, item, method) if is_swagger(document.data) else item
     operation = read_operation(document.data, path, item, method)
     for each in operation.parameters:
         if each.part == "header" and is_of_connection(each.name):
@@ -204,7 +206,7 @@ def _find_unsent_key(data: Any, fields: dict[str, Any]) -> tuple[str, str] | Non
     """Return the part of the request and the name of the API key that an operation wants, if it takes no call without
     one in a query or a cookie, where no secret is sent. What cannot be read of this is passed over."""
     components, wanted = data.get("components"), fields.get("security", data.get("security"))
-    schemes = components.get("securitySchemes") if isinstance(components, dict) else None
+    schemes = components.get("securitySchemes") if isinstance(components, dict) else data.get("securityDefinitions")
     if not isinstance(schemes, dict) or not isinstance(wanted, list):
         return None
     unsent = [_find_place(each, schemes) for each in wanted]

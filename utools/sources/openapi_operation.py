@@ -9,6 +9,7 @@ from typing import Any
 from utools.errors import DefinitionError, ToolError
 from utools.json_text import to_text
 from utools.lazy_pattern import lazy_compile
+from utools.sources.multipart import MULTIPART, encode_multipart
 from utools.sources.openapi_schema import Standalone, follow
 from utools.sources.request import Request, check_path, encode_header, encode_pairs, encode_query, encode_segment
 
@@ -47,6 +48,8 @@ class Operation:
     """The content type of the argument `body`."""
     encoding: Mapping[str, Json] = field(default_factory=dict)
     """How the properties of a form are written, where the document says it."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The content types of the properties that are files."""
 
     def request(self, server: str, args: Mapping[str, Any]) -> Request:
         """Return the request with these arguments; ToolError for a value that cannot be a part of it."""
@@ -66,26 +69,29 @@ class Operation:
                 case _:
                     pass
         check_path(path)
-        content = self._encode_body(args)
+        kind, content = self._encode_body(args)
         if content is not None:
-            headers["content-type"] = ANY_OF.get(str(self.body), str(self.body))
+            headers["content-type"] = ANY_OF.get(kind, kind)
         joined = ("&" if "?" in path else "?") + "&".join(query) if query else ""
         return Request(self.method, f"{server}{path}{joined}", headers, content)
 
-    def _encode_body(self, args: Mapping[str, Any]) -> bytes | None:
+    def _encode_body(self, args: Mapping[str, Any]) -> tuple[str, bytes | None]:
+        """Return the content type and the bytes of the body."""
         if self.body is None or "body" not in args:
-            return None
+            return "", None
         body = args["body"]
-        if _is_form(self.body):
+        if _is_form(self.body) or _is_multipart(self.body):
             if not isinstance(body, dict):
                 raise ToolError("the body must be an object: it is sent as a form")
+            if _is_multipart(self.body):
+                return encode_multipart(body, self.files, self.encoding)
             fields = (
                 _encode_in_form(name, value, self.encoding.get(name))
                 for name, value in body.items()
                 if value is not None
             )
-            return "&".join(part for each in fields for part in each).encode()
-        return (json.dumps(body, ensure_ascii=False) if _is_json(self.body) else to_text(body)).encode()
+            return self.body, "&".join(part for each in fields for part in each).encode()
+        return self.body, (json.dumps(body, ensure_ascii=False) if _is_json(self.body) else to_text(body)).encode()
 
 
 def read_operation(document: Json, path: str, item: Json, method: str) -> Operation:
@@ -117,7 +123,8 @@ def read_operation(document: Json, path: str, item: Json, method: str) -> Operat
     if schemas.definitions:
         schema["$defs"] = schemas.definitions
     kind, encoding = (body[0], body[1].get("encoding") or {}) if body else (None, {})
-    return Operation(method.upper(), path, schema, tuple(parameters), kind, encoding)
+    files = _find_files(document, body[1].get("schema")) if body and _is_multipart(body[0]) else {}
+    return Operation(method.upper(), path, schema, tuple(parameters), kind, encoding, files)
 
 
 def _read_parameters(document: Json, path: str, item: Json, fields: Json) -> Iterator[Json]:
@@ -162,11 +169,11 @@ def _read_body(document: Json, fields: Json) -> tuple[str, Json, bool] | None:
     if not isinstance(body, dict):
         return None
     kinds: Json = body.get("content") or {}
-    for rank in (_is_json, _is_form, _is_text):
+    for rank in (_is_json, _is_form, _is_text, _is_multipart):
         for kind in filter(rank, kinds):
             return kind, follow(document, kinds[kind]) or {}, bool(body.get("required"))
     if kinds:  # also where it may be left out: without it, most such operations do nothing
-        raise DefinitionError(f"a body can be JSON, a form or text, not {', '.join(kinds)}")
+        raise DefinitionError(f"a body can be JSON, a form, text or multipart, not {', '.join(kinds)}")
     return None
 
 
@@ -180,6 +187,24 @@ def _is_json(kind: str) -> bool:
 
 def _is_form(kind: str) -> bool:
     return _strip_options(kind) == FORM
+
+
+def _is_multipart(kind: str) -> bool:
+    return _strip_options(kind) == MULTIPART
+
+
+def _find_files(document: Json, schema: Any) -> Json:
+    """Return the properties of a form that are files, or lists of files, each with its content type."""
+    form = follow(document, schema) or {}
+    parts = [form, *(follow(document, each) for each in form.get("allOf") or ())]
+    properties = [pair for part in parts for pair in (part.get("properties") or {}).items()]
+    files: Json = {}
+    for name, given in properties:
+        whole = follow(document, given)
+        one = follow(document, whole.get("items", whole)) if isinstance(whole, dict) else None
+        if isinstance(one, dict) and ("contentMediaType" in one or one.get("format") == "binary"):
+            files[name] = str(one.get("contentMediaType", "application/octet-stream"))
+    return files
 
 
 def _is_text(kind: str) -> bool:
@@ -221,7 +246,7 @@ def _encode_in_query(parameter: Parameter, value: Any) -> list[str]:
     if isinstance(value, dict | list) and parameter.explode and not parameter.as_json:
         pieces = _write_pieces(parameter, value, encode_query)
         return pieces if isinstance(value, dict) else [f"{name}={each}" for each in pieces]
-    between = {"spaceDelimited": "%20", "pipeDelimited": "%7C"}.get(parameter.style, ",")
+    between = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}.get(parameter.style, ",")
     return [f"{name}={between.join(_write_pieces(parameter, value, encode_query))}"]
 
 

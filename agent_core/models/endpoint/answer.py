@@ -20,6 +20,8 @@ STATUSES: Final = ("code", "status", "status_code", "http_code")
 """Fields in which an error has its HTTP status, where the answer's own is a success."""
 MINIMAX: Final = {1000: 500, 1001: 504, 1002: 429, 1004: 401, 1008: 402, 1013: 500, 1024: 500, 1033: 500, 1039: 429}
 """HTTP statuses for the codes that MiniMax gives in a 200."""
+BAIDU: Final = {"1": 500, "2": 503, "4": 429, "18": 429, "336000": 500, "336100": 503, "336501": 429, "336502": 429}
+"""HTTP statuses for the codes by which Baidu asks for another attempt, in a 200; the short ones in `error_code`."""
 WORDS: Final = ("message", "msg", "detail", "reason", "error_description")
 """Fields in which gateways say what is wrong, beside an error that is only a title."""
 SAID: Final = ("message", "detail", "error_msg", "error_message", "err_msg", "errmsg", "errorMessage", "Message")
@@ -124,7 +126,7 @@ def find_error(reply: Any, *holding: str) -> Any:
     error = reply.get("error")
     if error and not (isinstance(error, dict) and not any(error.values())):  # some leave an empty one in each reply
         return _add_words(error, reply)
-    if (error := _find_minimax_error(reply)) is not None:
+    if (error := _find_minimax_error(reply) or _find_tencent_error(reply)) is not None:
         return error
     if not reply.keys().isdisjoint(holding):
         return None
@@ -156,11 +158,23 @@ def _find_minimax_error(reply: Json) -> Json | None:
     return {"message": said.get("status_msg"), "code": str(code), "status": MINIMAX.get(code)}
 
 
+def _find_tencent_error(reply: Json) -> Any:
+    """Return the error of Tencent Cloud's own API, in which its gateway refuses what never reached Hunyuan."""
+    response = reply.get("Response")
+    error = response.get("Error") if isinstance(response, dict) else None
+    return {**error, "code": error.get("Code")} if isinstance(error, dict) and error else None
+
+
 def _is_bare_error(reply: Json) -> bool:
     """Return whether an object is an error by itself: OpenAI's older ones, FastAPI's, Baidu's, and those of gateways
     that give a code and a text."""
-    has_words = any(name in reply for name in SAID)
+    has_words = any(name in reply and not _is_message(reply[name]) for name in SAID)
     return has_words or ("msg" in reply and reply.get("code") not in (None, 0, 200, "0", "200"))
+
+
+def _is_message(value: Any) -> bool:
+    """Return whether what is named as an error's words is a message of a reply: of Ollama's own API."""
+    return isinstance(value, dict) and "role" in value
 
 
 def _read_said(error: Json) -> Any:
@@ -230,6 +244,8 @@ def _read_status(answer: HttpAnswer, error: Json) -> int:
         for name in STATUSES:
             if re.fullmatch("[45][0-9]{2}", _read_word(error, name)):
                 return int(error[name])
+        code = _read_word(error, "error_code") or f"{_read_word(error, 'code'):0>6}"
+        return BAIDU.get(code, answer.status)
     return answer.status
 
 

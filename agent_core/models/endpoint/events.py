@@ -37,7 +37,9 @@ class EventParser:
                 yield b"\n".join(self._data)
                 self._data = []
             name, _, value = line.partition(b":")
-            if name in DATA:
+            if self._data and not self._data[-1] and line.lstrip().startswith(b"{"):
+                self._data[-1] = line  # a gateway has broken the line behind its `data:`
+            elif name in DATA:
                 self._data.append(value.removeprefix(b" "))
             elif name not in OTHER_FIELDS and not any(field.startswith(line) for field in (*DATA, *OTHER_FIELDS)):
                 self._stray.append(line)

@@ -59,19 +59,19 @@ def open_reader(
     believed."""
     start = first.removeprefix(BOM).lstrip()
     if not 200 <= head.status < 300 or start.startswith((b"{", b"[")):
-        return WholeReply(head, read_reply)
+        return WholeReply(head, read_reply, lambda: StreamedReply(head, read_reply, find_error, join()))
     is_labelled = head.headers.get("content-type", "").strip().lower().startswith(EVENTS)
     if is_labelled or start.startswith(EVENT_FIELDS):
         return StreamedReply(head, read_reply, find_error, join())
-    return WholeReply(head, read_reply)
+    return WholeReply(head, read_reply, lambda: StreamedReply(head, read_reply, find_error, join()))
 
 
 class WholeReply:
-    """A reply that is read at its end."""
+    """A reply that is read at its end; the events of a stream, where each is a line of JSON."""
 
-    def __init__(self, head: HttpAnswer, read_reply: ReadReply) -> None:
+    def __init__(self, head: HttpAnswer, read_reply: ReadReply, as_stream: Callable[[], "StreamedReply"]) -> None:
         self.done = False
-        self._head, self._read_reply = head, read_reply
+        self._head, self._read_reply, self._as_stream = head, read_reply, as_stream
         self._pieces: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterable[str]:
@@ -79,8 +79,13 @@ class WholeReply:
         return ()
 
     def end(self, now: float) -> Completion | Refusal:
-        whole = HttpAnswer(self._head.status, self._head.headers, b"".join(self._pieces))
-        return read_answer(whole, now, self._read_reply)
+        body = b"".join(self._pieces)
+        if 200 <= self._head.status < 300 and (lines := _split_objects(body)):
+            stream = self._as_stream()
+            for _ in stream.feed(b"".join(b"data: %b\n\n" % line for line in lines)):
+                pass  # the texts are shown at the end
+            return stream.end(now)
+        return read_answer(HttpAnswer(self._head.status, self._head.headers, body), now, self._read_reply)
 
     def rest(self, outcome: Completion | Refusal) -> str:
         """Return the text that was not shown yet: all of it."""
@@ -148,7 +153,9 @@ class StreamedReply:
         try:
             event = decode(data)
         except ValueError:
-            event = None
+            event = ()
+        if event is None:  # some gateways write it between events
+            return None
         if not isinstance(event, dict) or self._find_error(event):
             self._other_event, self.done = data, True
             return None
@@ -165,6 +172,15 @@ class StreamedReply:
 def _split_lines(data: bytes) -> Sequence[bytes]:
     """Return the data of the events in one: some servers end each by a single line end."""
     return (data,) if b"\n" not in data or _is_json(data) else data.split(b"\n")
+
+
+def _split_objects(body: bytes) -> Sequence[bytes]:
+    """Return the lines of a body that is a JSON object in each of them; none of one that is a single JSON value."""
+    body = body.removeprefix(BOM).strip()
+    if not body.startswith(b"{") or b"\n" not in body or _is_json(body):
+        return ()
+    lines = [line for line in body.splitlines() if line.strip()]
+    return lines if all(line.strip() == DONE or (line.startswith(b"{") and _is_json(line)) for line in lines) else ()
 
 
 def _is_json(data: bytes) -> bool:

@@ -59,6 +59,7 @@ _PASSING: Final = frozenset(
     (
         *("server", "internalserver", "internal", "api", "serviceunavailable", "unavailable", "upstream", "slowdown"),
         *("ratelimit", "ratelimitexceeded", "toomanyrequests", "throttling", "resourceexhausted", "timeout"),
+        *("requestlimitexceeded", "rpmratelimitexceeded", "tpmratelimitexceeded"),  # at Tencent, at Baidu
         *("vectorstoretimeout", "overloaded", "engineoverloaded", "serverisoverloaded", "modelstreamerror"),
     )
 )

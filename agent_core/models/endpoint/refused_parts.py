@@ -18,7 +18,8 @@ REFUSED_PART = (400, 422)
 
 SAMPLING = ("temperature", "top_p", "seed", "stop")
 UNSUPPORTED = lazy_compile(
-    r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated|only \d[\d.]{0,9} is allowed",
+    r"unsupported|unknown|unrecognized|not (be )?(supported|permitted|allowed)|deprecated|only \d[\d.]{0,9} is allowed"
+    r"|must be (?:strictly positive|> 0\.0 and < 1\.0)",
     re.I,
 )
 NAMED = lazy_compile(r"""(?:["'`\[]|: |\b(?:body|request)\.|\binvalid )(temperature|top_p|seed|stop)["'`:\]]""")
@@ -30,7 +31,10 @@ ELSEWHERE = lazy_compile(r"properties|schema|response_format|function_declaratio
 def find_unsupported_options(
     refusal: Refusal, options: Collection[str] = SAMPLING, named: re.Pattern[str] = NAMED
 ) -> set[str]:
-    """Return the options that the endpoint does not support, whatever their value; `named` finds them in its words."""
+    """Return the options that the endpoint does not support: whatever their value, or at an end of their range (TGI).
+
+    `named` finds them in its words.
+    """
     if contains_in_order(refusal.message, "temperature", "top_p", "cannot both be specified"):
         return {"top_p"}
     if not UNSUPPORTED.search(f"{refusal.code} {refusal.message}"):

@@ -1,5 +1,7 @@
 """A message of chat completions that comes in pieces. Pure."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -109,6 +111,8 @@ class _Call:
 
     def whole(self) -> dict[str, Any]:
         function = {"name": "", **_join(self._function)}
+        if isinstance(pieces := self._function.get("arguments"), _Pieces) and not _is_json(function["arguments"]):
+            function["arguments"] = _find_repeated(pieces) or function["arguments"]
         if str(function.get("arguments")).startswith(PLACEHOLDER):
             function["arguments"] = function["arguments"][len(PLACEHOLDER) - 1 :]
         return {"type": "function", **self._fields, "function": function}
@@ -149,6 +153,18 @@ class _Pieces(list[str]):
 
 def _join(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: "".join(value) if isinstance(value, _Pieces) else value for name, value in fields.items()}
+
+
+def _find_repeated(pieces: Sequence[str]) -> str | None:
+    """Return the arguments, where they came in whole again: with each piece, as far as they were written (at Qianfan,
+    DeepSeek's gateways), or once more at the end (GLM's servers). None if the last piece is no such object."""
+    said = [piece for piece in pieces if piece]
+    last = said[-1] if said else ""
+    if not last.startswith("{") or not _is_json(last):
+        return None
+    grows = all(later.startswith(earlier) for earlier, later in pairwise(said))
+    before = "".join(said[:-1])
+    return last if grows or before == last * (len(before) // len(last)) else None
 
 
 def _is_json(text: str) -> bool:

@@ -113,3 +113,35 @@ def test_what_a_prompt_takes_from_a_node_is_that_nodes(write: Write, cli: Cli) -
     assert paid["origins"] == {"/iban": "nodes.bill /invoice/iban", "/amount": "trusted_text"}
     assert paid["observation"] == f"paid {HONEST}"
     assert cli("replay", "last").code == 0
+
+
+EARLIER = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Yes?"}]
+IN_FRONT = {
+    "a list in the place of a message": EARLIER,
+    "messages that are read as more than one": {
+        "role": "assistant",
+        "parts": [{"type": "tool-x", "toolCallId": "c", "state": "output-available", "input": {}, "output": "x"}],
+    },
+}
+
+
+@pytest.mark.parametrize("given", IN_FRONT.values(), ids=IN_FRONT)
+def test_what_a_message_takes_from_a_node_is_that_nodes_whatever_comes_before_it(
+    given: Any, write: Write, cli: Cli
+) -> None:
+    write("tools.py", TOOLS)
+    write("agent-core.yaml", "tools: [tools.py:read_invoice, tools.py:pay]")
+    config = {
+        "model": "scripted:r.json",
+        "max_steps": 5,
+        "trusted_text": ["Pay the bill."],
+        "messages_json": [given, {"role": "user", "content": "The bill: {{nodes.bill.invoice}}"}],
+        "allowed_tools": [{"tool": "pay", "provenance": {"amount": "any", "iban": "nodes.bill:/invoice/iban"}}],
+    }
+    nodes = [{"id": "bill", "tool": "read_invoice", "config": {"path": "x"}}, {"tool": "agent_core", "config": config}]
+    write("flow.json", {"id": "flow", "nodes": nodes})
+    write("r.json", [action("pay", iban=HONEST, amount=12500), final("Paid.")])
+    ran = cli("run", "flow.json", "--json")
+    (paid, _) = json.loads(ran.out)["outputs"]["agent_core"]["trace"]
+    assert paid["origins"]["/iban"] == "nodes.bill /invoice/iban"
+    assert paid["observation"] == f"paid {HONEST}"

@@ -132,7 +132,7 @@ OF_RUN = EXPLAINS | UNASKED | ENGINE_NEEDS
 COMMANDS_OF_RUNS = [
     pytest.param(["runs"], "", 110, OUTSIDE | ENGINE | {"pydantic"}, id="runs"),
     pytest.param(["show", "last"], "", 144, OUTSIDE - {"rich"} | ENGINE | {"pydantic"}, id="show"),
-    pytest.param(["replay", "last"], "", 343, OF_REPLAY, id="replay"),
+    pytest.param(["replay", "last"], "", 346, OF_REPLAY, id="replay"),
     pytest.param(["report"], "", 370, OF_REPLAY, id="report"),
     pytest.param(
         ["validate", "workflow.yaml"],
@@ -141,8 +141,8 @@ COMMANDS_OF_RUNS = [
         OF_VALIDATE,
         id="validate",
     ),
-    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 619, OF_RUN, id="run"),
-    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 623, OF_RUN, id="chat"),
+    pytest.param(["run", "workflow.yaml", "--input", MESSAGE], "", 623, OF_RUN, id="run"),
+    pytest.param(["chat", "--model", "scripted:hello.json"], "hello\n", 627, OF_RUN, id="chat"),
 ]
 """Commands, what stdin says, the most modules beside the standard library, and what they need not."""
 
