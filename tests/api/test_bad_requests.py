@@ -3,6 +3,7 @@
 Operations, bodies and parameters come from the OpenAPI document, so that a new one is covered by itself.
 """
 
+import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -214,6 +215,14 @@ def test_missing_body_and_one_of_another_type_are_told(host: Served, operations:
         for each in asked
     ]
     assert [fault for fault in (*missing, *other) if fault] == []
+
+
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+def test_compressed_body_is_told_as_that(host: Served, coding: str) -> None:
+    headers = {**JSON, "Content-Encoding": coding}
+    answer = host.client.post("/workflows/desk/runs", content=gzip.compress(b"{}"), headers=headers)
+    assert answer.status_code == 422
+    assert ("without Content-Encoding" in answer.json()["detail"]) == (coding == "gzip")
 
 
 def test_each_parameter_is_named_where_it_is_wrong(host: Served, operations: list[Operation]) -> None:

@@ -170,6 +170,29 @@ def test_wrong_key_is_an_authentication_error(host: Served) -> None:
         assert (told.value.status_code, told.value.type) == (401, "authentication_error")
 
 
+def test_what_the_server_itself_refuses_is_told_in_the_shape_that_clients_read(host: Served, client: OpenAI) -> None:
+    with pytest.raises(APIStatusError) as told:
+        client.chat.completions.create(model="agent/clerk", messages=[{"role": "user", "content": "x" * 5_000_000}])
+    assert (told.value.status_code, told.value.code) == (413, "too_large")
+    assert "4,194,304 bytes" in told.value.message
+    for headers, code in (({"Host": "evil.example"}, "host"), ({"Origin": "https://evil.example"}, "origin")):
+        assert httpx2.get(f"{host.url}/v1/models", headers=headers).json()["error"]["code"] == code
+    assert httpx2.get(f"{host.url}/runs", headers={"Host": "evil.example"}).json()["kind"] == "host"
+
+
+@pytest.mark.parametrize("base", ["", "/v1", "/v1/chat/completions"])
+def test_client_that_asks_for_what_is_not_there_is_told_what_is(host: Served, base: str) -> None:
+    with OpenAI(base_url=f"{host.url}{base}", api_key="none", max_retries=0) as stranger:
+        asked = [lambda: stranger.responses.create(model="agent/clerk", input="x")]
+        if base != "/v1":
+            asked += [stranger.models.list, lambda: stranger.chat.completions.create(model="x", messages=ASKED)]
+        for ask in asked:
+            with pytest.raises(APIStatusError, match="base URL to one that ends in /v1") as told:
+                ask()
+            assert told.value.status_code == 404
+    assert "base URL" not in httpx2.get(f"{host.url}/nothing").text
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_waiting_run_is_an_error_that_says_where_it_is_decided(host: Served, client: OpenAI, stream: bool) -> None:
     for model in ("agent/buyer", "workflow/buy"):

@@ -1,0 +1,56 @@
+"""Attempts at one question: a client that asks again by itself does not begin a second run."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Self
+
+from fastapi import Request
+
+from engine_shim.api.access import Caller
+from engine_shim.api.refusal import Refusal, Refused
+
+KEY_HEADER: Final = "Idempotency-Key"
+RETRY_HEADER: Final = "X-Stainless-Retry-Count"
+"""How often OpenAI's clients have tried before; they send no key of their own."""
+NO_KEY: Final = Refusal(
+    409,
+    "retry_without_key",
+    "your client tries again by itself: it is unknown what its first attempt did, and another one might do it again; "
+    "send an Idempotency-Key, by which attempts are one run, or set its retries to 0 to see why the first one failed",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request for an answer. `earlier` is the run of the same request, whose caller left before its answer."""
+
+    request: Request
+    caller: Caller
+    body: bytes
+    earlier: str | None
+
+    @classmethod
+    async def of(cls, request: Request, caller: Caller) -> Self:
+        """Return a request as an attempt. Refused for one that is not the first by its own account and has no key,
+        unless the earlier one is known: that may have begun, and made writes."""
+        body, has_key = await request.body(), KEY_HEADER in request.headers
+        earlier = None if has_key else caller.tenant.completions.unanswered.take(caller.principal.id, body)
+        if earlier is None and not has_key and request.headers.get(RETRY_HEADER, "0") != "0":
+            raise Refused(NO_KEY)
+        return cls(request, caller, body, earlier)
+
+    @contextmanager
+    def until_answered(self, run: str) -> Iterator[None]:
+        """Note a caller who leaves within the block, in which the answer of the run is awaited."""
+        watching = asyncio.create_task(self._watch(run))
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+    async def _watch(self, run: str) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
+        self.caller.tenant.completions.unanswered.add(self.caller.principal.id, self.body, run)
