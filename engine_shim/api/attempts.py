@@ -10,6 +10,7 @@ from fastapi import Request
 
 from engine_shim.api.access import Caller
 from engine_shim.api.refusal import Refusal, Refused
+from engine_shim.service.shares import TooManyRuns
 
 KEY_HEADER: Final = "Idempotency-Key"
 RETRY_HEADER: Final = "X-Stainless-Retry-Count"
@@ -24,7 +25,8 @@ NO_KEY: Final = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One request for an answer. `earlier` is the run of the same request, whose caller left before its answer."""
+    """One request for an answer. `earlier` is the run of the same request, which its caller left before the answer, or
+    which could not begin."""
 
     request: Request
     caller: Caller
@@ -43,14 +45,21 @@ class Attempt:
 
     @contextmanager
     def until_answered(self, run: str) -> Iterator[None]:
-        """Note a caller who leaves within the block, in which the answer of the run is awaited."""
+        """Note a caller who leaves within the block, in which the answer of the run is awaited, or who may ask again as
+        the run could not begin."""
         watching = asyncio.create_task(self._watch(run))
         try:
             yield
+        except TooManyRuns:
+            self._note(run)
+            raise
         finally:
             watching.cancel()
 
     async def _watch(self, run: str) -> None:
         while (await self.request.receive())["type"] != "http.disconnect":
             pass
+        self._note(run)
+
+    def _note(self, run: str) -> None:
         self.caller.tenant.completions.unanswered.add(self.caller.principal.id, self.body, run)

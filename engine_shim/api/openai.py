@@ -22,6 +22,7 @@ from engine_shim.api.problems import COMMON, open_router, refusal_of
 from engine_shim.api.refusal import TITLES, Refusal
 from engine_shim.api.served_route import ServedRoute
 from engine_shim.service.completions import Completion, Piece, Question, name_run
+from engine_shim.service.shares import TooManyRuns
 
 SINCE: Final = 0
 """When a model was made: unknown, and clients only sort by it."""
@@ -89,7 +90,8 @@ class OpenAIRoute(ServedRoute):
     """A route whose errors have OpenAI's shape."""
 
     def refuse(self, request: Request, error: Exception) -> Response:
-        may_retry = KEY_HEADER in request.headers or request.method == "GET"
+        has_begun_nothing = request.method == "GET" or isinstance(error, TooManyRuns)
+        may_retry = has_begun_nothing or KEY_HEADER in request.headers
         return write_refusal(refusal_of(error, self.fields), may_retry=may_retry)
 
 

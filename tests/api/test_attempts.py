@@ -106,6 +106,21 @@ def test_second_attempt_whose_first_is_not_known_is_refused_in_words(host: Serve
     assert not (host.folder / "unknown.begun").exists()
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_client_that_hears_that_there_are_too_many_runs_may_ask_again(
+    host: Served, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    message = f"full-{stream}"
+    (host.folder / message).touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(host.service.shares.runs, "most", 0)
+        refused = ask(host, message, stream=stream)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert "x-should-retry" not in refused.headers
+    answer = ask(host, message, stream=stream, **RETRY)
+    assert (answer.status_code, count_orders(host, message)) == (200, 1)
+
+
 def test_what_is_left_is_known_once_to_its_asker_for_a_while() -> None:
     now = 0.0
     left = Unanswered(lambda: now)
