@@ -10,7 +10,8 @@ from fastapi import Request
 
 from engine_shim.api.access import Caller
 from engine_shim.api.refusal import Refusal, Refused
-from engine_shim.service.shares import TooManyRuns
+from engine_shim.errors import DefinitionError
+from engine_shim.service.completions import ModelNotFound, NotAnswered
 
 KEY_HEADER: Final = "Idempotency-Key"
 RETRY_HEADER: Final = "X-Stainless-Retry-Count"
@@ -26,7 +27,7 @@ NO_KEY: Final = Refusal(
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One request for an answer. `earlier` is the run of the same request, which its caller left before the answer, or
-    which could not begin."""
+    which the server could not answer."""
 
     request: Request
     caller: Caller
@@ -45,15 +46,18 @@ class Attempt:
 
     @contextmanager
     def until_answered(self, run: str) -> Iterator[None]:
-        """Note a caller who leaves within the block, in which the answer of the run is awaited, or who may ask again as
-        the run could not begin."""
-        watching = asyncio.create_task(self._watch(run))
+        """Note the run that is awaited within the block if its caller leaves before the answer, or may ask again as the
+        server could not begin it, or not tell what became of it."""
+        watching, is_answered = asyncio.create_task(self._watch(run)), False
         try:
             yield
-        except TooManyRuns:
-            self._note(run)
+            is_answered = True
+        except (NotAnswered, ModelNotFound, DefinitionError):
+            is_answered = True
             raise
         finally:
+            if not watching.done() and not is_answered:
+                self._note(run)
             watching.cancel()
 
     async def _watch(self, run: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from agent_core.errors import JournalError
 from engine_shim.service.unanswered import KEPT_S, MOST, Unanswered
 from support.optional import needs
 from support.served_host import INPUTS, Served, served, write_host
@@ -119,6 +120,31 @@ def test_client_that_hears_that_there_are_too_many_runs_may_ask_again(
     assert "x-should-retry" not in refused.headers
     answer = ask(host, message, stream=stream, **RETRY)
     assert (answer.status_code, count_orders(host, message)) == (200, 1)
+
+
+def test_attempt_after_a_store_that_was_away_is_of_the_run_that_had_begun(
+    host: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (host.folder / "away").touch()
+
+    async def fail(run: str) -> None:
+        raise JournalError("the store is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host.service.tenants[None].runs, "wait_settled", fail)
+        assert ask(host, "away").status_code == 503
+    assert ask(host, "away").status_code == 200
+    assert count_orders(host, "away") == 1
+
+
+def test_question_that_was_refused_or_has_no_answer_is_asked_anew(host: Served) -> None:
+    """Its status is 400, as OpenAI's: clients such as LangChain.js ask six times more after 422."""
+    body = {"model": "workflow/count", "messages": [{"role": "user", "content": "1 / 0"}]}
+    first, second = (host.client.post("/v1/chat/completions", json=body) for _ in range(2))
+    assert (first.status_code, second.status_code, first.json()["error"]["code"]) == (400, 400, "tool_error")
+    assert first.json()["error"]["message"] != second.json()["error"]["message"]  # which ends with the run
+    assert host.client.post("/v1/chat/completions", json={"model": "workflow/count"}).status_code == 400
+    assert not host.service.tenants[None].completions.unanswered._left
 
 
 def test_what_is_left_is_known_once_to_its_asker_for_a_while() -> None:
