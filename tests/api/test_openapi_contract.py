@@ -22,13 +22,13 @@ that is too long makes a body that is too large, 408, and 410 for a link that wa
 ACCEPTED = ["2xx", "3xx", 401, 403, 404, 409, 410, 429, 503]
 """What may come of a request that fits the document: schemathesis' own list, less internal errors."""
 JUDGED_BY_MORE = [
-    *("submit_run", "execute_tool", "complete_chat", "fork_run", "chat"),
+    *("submit_run", "execute_tool", "fork_run", "chat"),
     *("run_draft", "save_workflow", "list_all_runs", "replay_run"),
 ]
-"""Operations that may refuse as 422 what fits the document, which cannot say it: the inputs of a workflow and of a tool
-have schemas of their own, a text need not be a definition, the last message of a conversation is the user's, a place
-must be in the journal, a cursor is that of a page, a policy has keys of its own, and an idempotency key comes again
-with the same body alone."""
+"""Operations that may refuse as 422 what fits the document, as `complete_chat` does as 400; it cannot say it: the inputs
+of a workflow and of a tool have schemas of their own, a text need not be a definition, the last message of a
+conversation is the user's, a place must be in the journal, a cursor is that of a page, a policy has keys of its own, and
+an idempotency key comes again with the same body alone."""
 UNDER_WAY = ("add_message", "pause_run")
 """Operations that succeed on a run that goes on, of which this host has none; other tests show them."""
 SIGNED = ("call_trigger", "call_tenant_trigger")
@@ -152,6 +152,10 @@ def load_schema(host: Served, examples: int) -> Any:
             {
                 "include-operation-id": JUDGED_BY_MORE,
                 "checks": {"positive_data_acceptance": {"expected-statuses": [*ACCEPTED, 422]}},
+            },
+            {
+                "include-operation-id": "complete_chat",
+                "checks": {"positive_data_acceptance": {"expected-statuses": [*ACCEPTED, 400]}},
             },
         ],
         "dictionaries": {name: {"values": values} for name, values in known.items()},
