@@ -25,6 +25,7 @@ from engine_shim.api.ledger import ledger_routes
 from engine_shim.api.models import Health, Me
 from engine_shim.api.openai import openai_routes, write_refusal
 from engine_shim.api.problems import open_router, refusal_of, responses
+from engine_shim.api.refusal import Refusal
 from engine_shim.api.reports import report_routes
 from engine_shim.api.runs import run_routes
 from engine_shim.api.tools import tool_routes
@@ -35,6 +36,12 @@ from engine_shim.service.principal import SCOPES
 from engine_shim.service.service import Service
 
 NO_ROUTE: Final = "there is nothing at this path; /openapi.json lists every path"
+NO_OPENAI: Final = (
+    "there is nothing at this path: of OpenAI's API this server has /v1/models and /v1/chat/completions; "
+    "set your client to chat completions, and its base URL to one that ends in /v1"
+)
+OF_OPENAI: Final = ("/models", "/chat/completions", "/completions", "/responses", "/embeddings")
+"""What clients of OpenAI ask for that have a base URL without /v1."""
 NO_MCP: Final = "this server offers no MCP: pip install 'agent-core[mcp]', and start it again"
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 METRICS: dict[int | str, dict[str, Any]] = {
@@ -75,7 +82,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.router.routes += create_router(service, write_page=write_page).routes
-    protect(app, hosts, origins)
+    protect(app, hosts, origins, _write_refusal)
     app.add_exception_handler(HTTPException, _answer_problem)
     app.add_exception_handler(Exception, _answer_problem)
     app.openapi = lambda: _describe(app)  # type: ignore[method-assign]
@@ -126,11 +133,26 @@ async def _answer_problem(request: Request, error: Exception) -> Response:
     if allowed:
         refusal = replace(refusal, detail=f"this path takes {allowed}; /openapi.json lists every path")
     elif refusal.status == 404:
-        refusal = replace(refusal, detail=NO_MCP if path in ("/mcp", "/mcp/") else NO_ROUTE)
-    answer = write_refusal(refusal) if path.startswith("/v1/") else refusal.response()
+        refusal = replace(refusal, detail=_explain_nothing(path))
+    answer = _write_refusal(path, refusal)
     if allowed:
         answer.headers["Allow"] = allowed
     return answer
+
+
+def _write_refusal(path: str, refusal: Refusal) -> Response:
+    """Return a refusal in the shape that clients of its path read."""
+    return write_refusal(refusal) if _is_openais(path) else refusal.response()
+
+
+def _explain_nothing(path: str) -> str:
+    if path in ("/mcp", "/mcp/"):
+        return NO_MCP
+    return NO_OPENAI if _is_openais(path) else NO_ROUTE
+
+
+def _is_openais(path: str) -> bool:
+    return f"{path}/".startswith("/v1/") or path in OF_OPENAI
 
 
 def _redirect_slash(scope: Scope) -> Response | None:
@@ -159,4 +181,7 @@ def _describe(app: FastAPI) -> dict[str, object]:
         events = TypeAdapter(Event).json_schema(ref_template="#/components/schemas/Event{model}")
         models = {f"Event{name}": {**each, "title": f"Event{name}"} for name, each in events.pop("$defs").items()}
         app.openapi_schema["components"]["schemas"] |= {"Event": {**events, "title": "Event"}, **models}
+        for path, operations in app.openapi_schema["paths"].items():
+            for each in operations.values() if _is_openais(path) else ():
+                del each["responses"]["422"]  # which FastAPI would describe by a model of its own
     return app.openapi_schema

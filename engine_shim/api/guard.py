@@ -1,13 +1,14 @@
 """Guard: what is checked of every request before a route sees it: host, origin, size, and how long its body takes."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine_shim.api.answers import MANNERS
@@ -34,9 +35,19 @@ READ_BY_PAGES: Final = (
 """Headers of answers that the pages of other origins may read."""
 
 
-def protect(app: Starlette, hosts: Collection[str], origins: Collection[str]) -> None:
+WriteRefusal = Callable[[str, Refusal], Response]
+"""Writes a refusal for what is asked of a path."""
+
+
+def _write_problem(path: str, refusal: Refusal) -> Response:
+    return refusal.response()
+
+
+def protect(
+    app: Starlette, hosts: Collection[str], origins: Collection[str], write: WriteRefusal = _write_problem
+) -> None:
     """Let an app serve what is asked of `hosts`, also to pages of `origins`, which may read why they are refused."""
-    app.add_middleware(Guard, hosts=hosts, origins=origins)
+    app.add_middleware(Guard, hosts=hosts, origins=origins, write=write)
     if origins:
         app.add_middleware(
             CORSMiddleware,
@@ -59,6 +70,7 @@ class Guard:
     origins: Collection[str] = ()
     max_body: int = MAX_BODY
     body_seconds: float = BODY_S
+    write: WriteRefusal = _write_problem
     _hosts: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,7 +85,7 @@ class Guard:
         if refusal := self._refuse(scope):
             if refusal.kind == TOO_LARGE and not _values(scope, b"expect"):  # who expects an answer has sent no body
                 await _pass_over(receive, self.body_seconds)
-            await refusal.response()(scope, receive, send)
+            await self.write(_path(scope), refusal)(scope, receive, send)
             return
 
         async def send_with_manners(message: Message) -> None:
@@ -92,10 +104,13 @@ class Guard:
                 hint = "`serve --allow-host` names what it is called"
                 return Refusal(400, "host", f"this server is not {host!r}; {hint}")
         for origin in _values(scope, b"origin"):
-            if origin == NAMELESS and scope["path"].removeprefix(scope.get("root_path", "")).startswith(BY_TOKEN):
+            if origin == NAMELESS and _path(scope).startswith(BY_TOKEN):
                 continue
-            if origin not in self.origins and _name_of_page(origin) not in self._hosts:
-                return Refusal(403, "origin", f"pages of {origin!r} may not call this server")
+            is_asked_before = scope["method"] == "OPTIONS" and _values(scope, b"access-control-request-method")
+            is_ours = origin in self.origins or _name_of_page(origin) in self._hosts
+            if is_asked_before or not is_ours:  # browsers ask before a page reads what its own origin did not send
+                hint = "`serve --allow-origin` names those that may"
+                return Refusal(403, "origin", f"pages of {origin!r} may not call this server; {hint}")
         length = headers.get(b"content-length", "0")
         if not length.isdecimal() or int(length) > self.max_body:
             return _too_large(self.max_body)
@@ -147,6 +162,12 @@ async def _pass_over(receive: Receive, seconds: float) -> None:
 
 def _too_large(most: int) -> Refusal:
     return Refusal(413, TOO_LARGE, f"the request is larger than the limit of {most:,} bytes")
+
+
+def _path(scope: Scope) -> str:
+    """Return the path of a request, below that of a program that mounts the app."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
 
 
 def _values(scope: Scope, name: bytes) -> list[str]:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Request, Response
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
+from engine_shim.api.attempts import KEY_HEADER, Attempt
 from engine_shim.api.held_stream import HeldStream, chain, take_stream
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
@@ -18,22 +19,14 @@ from engine_shim.api.openai_models import (
     OpenAIError,
 )
 from engine_shim.api.problems import COMMON, open_router, refusal_of
-from engine_shim.api.refusal import MEDIA_TYPE, TITLES, Refusal, Refused
+from engine_shim.api.refusal import TITLES, Refusal
 from engine_shim.api.served_route import ServedRoute
 from engine_shim.service.completions import Completion, Piece, Question, name_run
+from engine_shim.service.shares import TooManyRuns
 
 SINCE: Final = 0
 """When a model was made: unknown, and clients only sort by it."""
 RUN_HEADER: Final = "X-Run-Id"
-KEY_HEADER: Final = "Idempotency-Key"
-RETRY_HEADER: Final = "X-Stainless-Retry-Count"
-"""How often OpenAI's clients have tried before; they send no key of their own."""
-NO_KEY: Final = Refusal(
-    409,
-    "retry_without_key",
-    "it is unknown what the first attempt did, and another one might do it again; "
-    "a request with an Idempotency-Key can be sent again safely",
-)
 PLACES: Final = ("body", "query", "path", "header", "external")
 """Where the fields of a request are; `external` are inputs that do not fit the workflow."""
 KEEP_ALIVE: Final = b": still here\n\n"
@@ -64,23 +57,29 @@ def openai_routes(access: Access) -> APIRouter:
     )
     async def complete_chat(
         body: ChatCompletionRequest,
+        request: Request,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=256)] = None,
         caller: Caller = run,
     ) -> Response:
         """Answer a conversation. The system message is added to the agent's own; a workflow gets the last message.
 
         Limits are those of the agent. What OpenAI's models could do with other parameters is left undone, and
-        parameters that would change the form of the answer are refused.
+        parameters that would change the form of the answer are refused. Who left before the answer, and asks the same
+        again, gets the answer of the same run.
         """
-        run_id, completions = name_run(body.model, idempotency_key), caller.tenant.completions
-        messages = body.read_messages()
-        question = Question(body.model, messages, run_id, caller.name, idempotency_key, body.temperature)
+        completions, messages = caller.tenant.completions, body.read_messages()
+        attempt = await Attempt.of(request, caller)
+        run_id, key = attempt.earlier or name_run(body.model, idempotency_key), idempotency_key or attempt.earlier
+        question = Question(body.model, messages, run_id, caller.name, key, body.temperature)
         headers = {RUN_HEADER: run_id}
         if not body.stream:
-            return write_json(_write_completion(body.model, await completions.complete(question)), headers=headers)
+            with attempt.until_answered(run_id):
+                done = await completions.complete(question)
+            return write_json(_write_completion(body.model, done), headers=headers)
         with take_stream(caller) as taken:  # before the run begins: what is refused has done nothing
             pieces = completions.stream(question)
-            first = await anext(pieces)  # what is refused at once is no stream
+            with attempt.until_answered(run_id):
+                first = await anext(pieces)  # what is refused at once is no stream
             chunks = _write_chunks(question, first, pieces, with_usage=body.wants_usage)
             return HeldStream(caller, chunks, headers, taken.pop_all())
 
@@ -90,38 +89,22 @@ def openai_routes(access: Access) -> APIRouter:
 class OpenAIRoute(ServedRoute):
     """A route whose errors have OpenAI's shape."""
 
-    def check(self, request: Request) -> None:
-        if _is_blind_retry(request):
-            raise Refused(NO_KEY)
-
     def refuse(self, request: Request, error: Exception) -> Response:
-        may_retry = KEY_HEADER in request.headers or request.method == "GET"
+        has_begun_nothing = request.method == "GET" or isinstance(error, TooManyRuns)
+        may_retry = has_begun_nothing or KEY_HEADER in request.headers
         return write_refusal(refusal_of(error, self.fields), may_retry=may_retry)
 
 
-def _is_blind_retry(request: Request) -> bool:
-    """Return whether a client asks again without a key: its first attempt may have begun, and made writes."""
-    return (
-        request.headers.get(RETRY_HEADER, "0") != "0" and request.method != "GET" and KEY_HEADER not in request.headers
-    )
-
-
 def write_refusal(refusal: Refusal, *, may_retry: bool = True) -> Response:
-    """Return a refusal as an answer in OpenAI's shape; whether its client may ask again by itself."""
+    """Return a refusal as an answer in OpenAI's shape; whether its client may ask again by itself. OpenAI answers 400
+    where we answer 422, which some clients take for a fault that passes."""
     headers = refusal.headers() if may_retry else {**refusal.headers(), "X-Should-Retry": "false"}
-    return write_json(_write_error(refusal), refusal.status, headers)
+    return write_json(_write_error(refusal), 400 if refusal.status == 422 else refusal.status, headers)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the errors of a route for its documentation; what the server itself refuses is a problem, as
-    everywhere."""
-    schema = {"schema": {"$ref": "#/components/schemas/OpenAIError"}}
-    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    content = {"application/json": schema, MEDIA_TYPE: problem}
-    return {
-        status: {"model": OpenAIError, "description": TITLES[status], "content": content}
-        for status in sorted({*COMMON, *statuses})
-    }
+    """Return the errors of a route for its documentation."""
+    return {status: {"model": OpenAIError, "description": TITLES[status]} for status in sorted({*COMMON, *statuses})}
 
 
 def _write_error(refusal: Refusal) -> dict[str, Any]:

@@ -146,15 +146,19 @@ class ModelObjectList(BaseModel):
 
 
 class AnswerMessage(BaseModel):
+    """What the run answers. `refusal` is null: a run without an answer is an error."""
+
     role: Literal["assistant"]
     content: str
-    refusal: None
+    refusal: str | None
 
 
 class Choice(BaseModel):
+    """The one answer. `logprobs` are null."""
+
     index: int
     message: AnswerMessage
-    logprobs: None
+    logprobs: dict[str, Any] | None
     finish_reason: Literal["stop"]
 
 

@@ -1,7 +1,7 @@
 """What goes in and out of the routes about runs."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypeVar
+from typing import Annotated, Any, Final, Literal, NotRequired, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -131,13 +131,19 @@ At = Annotated[RecordRef | None, BeforeValidator(_read_place, json_schema_input_
 """A record, also as the command line writes it: STRAND:N."""
 
 
-def _schema_only_with(decision: str, key: str, schema: Json) -> Json:
-    """Return what JSON Schema says of a key that one decision alone may have."""
-    return {
-        "if": {"properties": {"decision": {"const": decision}}},
-        "then": schema,
-        "else": {"properties": {key: {"type": "null"}}},
-    }
+KEY_OF: Final = {"deny": "message", "done": "output", "edit": "args"}
+"""The key that a decision alone may have."""
+
+
+def _describe_decisions() -> Json:
+    """Return what JSON Schema says of the keys that one decision alone may have: each case is within the other one, as
+    generators of clients take `allOf` for a list of models."""
+    none: Json = {key: {"type": "null"} for key in KEY_OF.values()}
+    rule: Json = {"properties": none}
+    for decision, key in KEY_OF.items():
+        then: Json = {"properties": {**none, key: {"type": "object"} if key == "args" else {}}}
+        rule = {"if": {"properties": {"decision": {"const": decision}}}, "then": then, "else": rule}
+    return {**rule, "then": {**rule["then"], "required": ["args"]}}
 
 
 def only_with(decision: str, value: T, info: ValidationInfo) -> T:
@@ -153,11 +159,7 @@ class DecideRequest(RequestBody):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "allOf": [
-                _schema_only_with("edit", "args", {"required": ["args"], "properties": {"args": {"type": "object"}}}),
-                _schema_only_with("deny", "message", {}),
-                _schema_only_with("done", "output", {}),
-            ],
+            **_describe_decisions(),
             "examples": [
                 {"decision": "approve"},
                 {"decision": "approve", "at": "flow/agent_core.1:4"},

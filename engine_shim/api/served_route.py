@@ -41,7 +41,9 @@ class JsonRequest(Request):
         try:
             return read_json(await self.body())
         except ValueError as error:
-            fault = ("body", str(error))
+            is_coded = self.headers.get("content-encoding", "identity") != "identity"
+            hint = "; send it as it is, without Content-Encoding" if is_coded else ""
+            fault = ("body", f"{error}{hint}")
             raise Refused(Refusal(422, "invalid", ": ".join(fault), (fault,))) from None
 
 
@@ -84,7 +86,6 @@ class ServedRoute(APIRoute):
 
         return answer
 
-    @abstractmethod
     def check(self, request: Request) -> None:
         """Raise what refuses a request before it is read."""
 

@@ -20,6 +20,7 @@ from engine_shim.service.conversations import ConversationService
 from engine_shim.service.feed import HEARTBEAT_S
 from engine_shim.service.feed_merge import Position
 from engine_shim.service.run_service import RunService, key_to_id
+from engine_shim.service.unanswered import Unanswered
 from engine_shim.service.workflows import WorkflowCatalog
 
 AGENT, WORKFLOW = "agent/", "workflow/"
@@ -85,6 +86,7 @@ class Completions:
 
     def __init__(self, conversations: ConversationService | None, runs: RunService, workflows: WorkflowCatalog) -> None:
         self._conversations, self._runs, self._workflows = conversations, runs, workflows
+        self.unanswered = Unanswered()
 
     def list_models(self) -> list[str]:
         """Return the names that a question may have; workflows in their newest version."""

@@ -3,6 +3,7 @@
 Operations, bodies and parameters come from the OpenAPI document, so that a new one is covered by itself.
 """
 
+import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,6 +52,11 @@ class Operation:
     @property
     def is_openai(self) -> bool:
         return self.path.startswith("/v1/")
+
+    @property
+    def refused(self) -> int:
+        """The status for a request that does not fit, as the clients of the operation expect it."""
+        return 400 if self.is_openai else 422
 
     @property
     def body(self) -> Any:
@@ -163,7 +169,9 @@ def find_fault(answer: Any, operation: Operation, place: str) -> str | None:
         source, *parts = place.split("/")
         name = "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in parts).removeprefix(".") or None
         error = told["error"]
-        is_right = answer.status_code == 422 and error["param"] == name and (name or source) in error["message"]
+        is_right = (
+            answer.status_code == operation.refused and error["param"] == name and (name or source) in error["message"]
+        )
     else:
         is_right = (
             answer.status_code == 422
@@ -216,6 +224,14 @@ def test_missing_body_and_one_of_another_type_are_told(host: Served, operations:
     assert [fault for fault in (*missing, *other) if fault] == []
 
 
+@pytest.mark.parametrize("coding", ["gzip", "identity"])
+def test_compressed_body_is_told_as_that(host: Served, coding: str) -> None:
+    headers = {**JSON, "Content-Encoding": coding}
+    answer = host.client.post("/workflows/desk/runs", content=gzip.compress(b"{}"), headers=headers)
+    assert answer.status_code == 422
+    assert ("without Content-Encoding" in answer.json()["detail"]) == (coding == "gzip")
+
+
 def test_each_parameter_is_named_where_it_is_wrong(host: Served, operations: list[Operation]) -> None:
     faults, tried = [], 0
     for operation in operations:
@@ -227,7 +243,9 @@ def test_each_parameter_is_named_where_it_is_wrong(host: Served, operations: lis
                 told = [each["where"] for each in answer.json().get("errors", ())]
                 if operation.is_openai:
                     told = [f"{parameter['in']}/{answer.json()['error']['param']}"]
-                if answer.status_code != 422 or not any(each.lower().startswith(place.lower()) for each in told):
+                if answer.status_code != operation.refused or not any(
+                    each.lower().startswith(place.lower()) for each in told
+                ):
                     faults.append(
                         f"{operation.name} with {place}={value[:40]!r}: {answer.status_code} {answer.text[:200]}"
                     )

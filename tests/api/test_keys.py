@@ -42,7 +42,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Se
     with served(folder) as first, served(folder) as second:
         for host in (first, second):  # what an app builds at its first request holds warnings back for all threads
             for path, _ in BODIES.values():
-                assert host.client.post(path, json={"none": 1}).status_code == 422
+                assert host.client.post(path, json={"none": 1}).status_code in (400, 422)
         yield first, second
 
 

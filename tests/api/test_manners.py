@@ -87,6 +87,13 @@ def test_origin_of_this_host_may_call(host: Served, origin: str) -> None:
     assert host.client.get("/runs", headers={"Origin": origin}).status_code == 200
 
 
+def test_browser_that_asks_before_a_page_may_read_is_told_which_option_allows_it(host: Served) -> None:
+    origin = "http://localhost:3000"
+    answer = host.client.options("/runs", headers={"Origin": origin, "Access-Control-Request-Method": "GET"})
+    assert answer.status_code == 403
+    assert (origin in answer.json()["detail"], "--allow-origin" in answer.json()["detail"]) == (True, True)
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     "time",

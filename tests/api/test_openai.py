@@ -142,13 +142,13 @@ def test_a_proxy_passes_each_piece_of_a_stream_on_as_it_comes(client: OpenAI) ->
         ("agent/nobody", ASKED, {}, 404, "model"),
         ("gpt-4o", ASKED, {}, 404, "model"),
         ("workflow/nothing", ASKED, {}, 404, "model"),
-        ("agent/clerk", [], {}, 422, "messages"),
-        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 422, "messages[0].role"),
-        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 422, "messages[1].role"),
-        ("agent/clerk", ASKED, {"n": 2}, 422, "n"),
-        ("agent/clerk", ASKED, {"tools": [{"type": "function", "function": {"name": "f"}}]}, 422, "tools"),
-        ("agent/clerk", ASKED, {"response_format": {"type": "json_object"}}, 422, "response_format"),
-        ("agent/clerk", ASKED, {"temperature": 3}, 422, "temperature"),
+        ("agent/clerk", [], {}, 400, "messages"),
+        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 400, "messages[0].role"),
+        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 400, "messages[1].role"),
+        ("agent/clerk", ASKED, {"n": 2}, 400, "n"),
+        ("agent/clerk", ASKED, {"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
+        ("agent/clerk", ASKED, {"response_format": {"type": "json_object"}}, 400, "response_format"),
+        ("agent/clerk", ASKED, {"temperature": 3}, 400, "temperature"),
     ],
 )
 @pytest.mark.sampled
@@ -168,6 +168,29 @@ def test_wrong_key_is_an_authentication_error(host: Served) -> None:
         with pytest.raises(APIStatusError) as told:
             stranger.chat.completions.create(model="agent/clerk", messages=ASKED)
         assert (told.value.status_code, told.value.type) == (401, "authentication_error")
+
+
+def test_what_the_server_itself_refuses_is_told_in_the_shape_that_clients_read(host: Served, client: OpenAI) -> None:
+    with pytest.raises(APIStatusError) as told:
+        client.chat.completions.create(model="agent/clerk", messages=[{"role": "user", "content": "x" * 5_000_000}])
+    assert (told.value.status_code, told.value.code) == (413, "too_large")
+    assert "4,194,304 bytes" in told.value.message
+    for headers, code in (({"Host": "evil.example"}, "host"), ({"Origin": "https://evil.example"}, "origin")):
+        assert httpx2.get(f"{host.url}/v1/models", headers=headers).json()["error"]["code"] == code
+    assert httpx2.get(f"{host.url}/runs", headers={"Host": "evil.example"}).json()["kind"] == "host"
+
+
+@pytest.mark.parametrize("base", ["", "/v1", "/v1/chat/completions"])
+def test_client_that_asks_for_what_is_not_there_is_told_what_is(host: Served, base: str) -> None:
+    with OpenAI(base_url=f"{host.url}{base}", api_key="none", max_retries=0) as stranger:
+        asked = [lambda: stranger.responses.create(model="agent/clerk", input="x")]
+        if base != "/v1":
+            asked += [stranger.models.list, lambda: stranger.chat.completions.create(model="x", messages=ASKED)]
+        for ask in asked:
+            with pytest.raises(APIStatusError, match="base URL to one that ends in /v1") as told:
+                ask()
+            assert told.value.status_code == 404
+    assert "base URL" not in httpx2.get(f"{host.url}/nothing").text
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -191,7 +214,7 @@ def test_failed_run_is_no_answer(client: OpenAI) -> None:
     messages: list[Any] = [{"role": "user", "content": "1 / 0"}]
     with pytest.raises(APIStatusError) as told:
         client.chat.completions.create(model="workflow/count", messages=messages)
-    assert (told.value.status_code, told.value.code) == (422, "tool_error")
+    assert (told.value.status_code, told.value.code) == (400, "tool_error")
 
 
 def test_piece_that_is_taken_back_is_followed_by_the_answer(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -387,7 +410,7 @@ def test_what_cannot_be_taken_is_named_with_its_place(client: OpenAI, messages: 
     with pytest.raises(APIStatusError) as told:
         client.chat.completions.create(model="agent/clerk", messages=messages)
     body: Any = told.value.body
-    assert told.value.status_code == 422
+    assert told.value.status_code == 400
     assert body["param"].startswith(param)
 
 

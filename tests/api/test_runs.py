@@ -366,7 +366,7 @@ def test_path_or_method_that_is_not_there_says_what_there_is(host: Served) -> No
     assert "takes GET; /openapi.json" in fault_of(host.client.post("/runs"), 405)["detail"]
     foreign = host.client.post("/v1/responses", json={}).json()["error"]
     assert (foreign["type"], foreign["code"]) == ("invalid_request_error", "http")
-    assert "/openapi.json" in foreign["message"]
+    assert "/v1/chat/completions" in foreign["message"]
 
 
 def test_decision_where_nothing_waits_says_so(host: Served) -> None:
