@@ -1,7 +1,6 @@
 """Neutral messages: how a conversation is read in, and how it is trimmed. Pure."""
 
-from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -68,18 +67,20 @@ def read_placed(value: JsonValue, *, where: str = "messages_json") -> list[Place
 def _read_one(given: JsonValue, index: int, where: str, read: list[Placed], foreign: ForeignReader) -> None:
     """Add to those that were read what a message is: one, or as many as a foreign one holds."""
     messages: Sequence[JsonValue] = [given]
-    places: Iterable[str] = repeat(where)
     if isinstance(given, dict) and not _is_text(given) and is_foreign(given):
-        before = read[-1] if read and continues(given, read[-1][1]) else None
+        place, before = read[-1] if read and continues(given, read[-1][1]) else ("", None)
         try:
-            messages = foreign.read(given, before and before[1])
+            messages = foreign.read(given, before)
         except ForeignMessage as error:
             raise DefinitionError(str(error), where=where + error.place) from None
-        if before:
-            places = chain([read.pop()[0]], places)
-    for place, message in zip(places, messages, strict=False):
+        if before:  # which was checked: a turn may have thousands of calls
+            calls = messages[0]["tool_calls"]
+            _tool_call(calls[-1], f"{where}/tool_calls/{len(calls) - 1}")
+            read[-1] = place, messages[0]
+            return
+    for message in messages:
         is_first = all(earlier["role"] == "system" for _, earlier in read)
-        read.append((place, _message(message, index, where, may_be_system=is_first)))
+        read.append((where, _message(message, index, where, may_be_system=is_first)))
 
 
 def is_empty(message: Json) -> bool:

@@ -21,7 +21,6 @@ from utools.context.foreign_parts import (
     mark_failed,
     read_call,
     read_part,
-    type_of,
 )
 from utools.context.turns import Message
 from utools.errors import ToolError
@@ -65,8 +64,17 @@ READ = frozenset(
         *("tool_calls", "tool_call_id", "function_call", "toolInvocations"),
     }
 )
-
-
+OF_PYDANTIC = frozenset(
+    {
+        *("kind", "timestamp", "usage", "finish_reason", "run_id", "conversation_id", "state", "instructions"),
+        *("model_name", "provider_name", "provider_url", "provider_details", "provider_response_id"),
+        *("vendor_details", "vendor_id"),
+    }
+)
+"""Keys of pydantic-ai's messages that no model reads; its `instructions` are of the agent that asked, not of the
+conversation."""
+NAMING = ("role", "kind", "type")
+"""Keys that name who speaks."""
 SAYING = frozenset({"content", "parts", "blocks", "tool_calls", "function_call", "toolInvocations"})
 
 
@@ -74,8 +82,8 @@ SAYING = frozenset({"content", "parts", "blocks", "tool_calls", "function_call",
 class ForeignReader:
     """Reads the messages of one conversation in order: a result may name the call before it alone."""
 
-    _open: list[tuple[str, str]] = field(default_factory=list)
-    """The id and name of each call without its answer yet."""
+    _open: dict[str, str] = field(default_factory=dict)
+    """The id of each call without its answer yet, and the name of its tool."""
     _numbered: int = 0
 
     def read(self, given: Message, before: Message | None = None) -> list[Message]:
@@ -98,8 +106,8 @@ class ForeignReader:
                 built.append(last := {"role": "assistant", "content": ""})
             id_, name = self._number() if part.id is None else part.id, part.name or ""
             call = {"id": id_, "type": "function", "function": {"name": name, "arguments": part.text}}
-            last["tool_calls"] = [*last.get("tool_calls", ()), call]
-            self._open.append((id_, name))
+            last["tool_calls"] = [*(last.get("tool_calls") or ()), call]
+            self._open[id_] = name
         elif last is not None and last["role"] == part.role:
             last["content"] = "\n".join(filter(None, (last["content"], part.text)))
         else:
@@ -107,15 +115,15 @@ class ForeignReader:
 
     def _find_call(self, part: Part) -> tuple[str, str | None]:
         """Return the id and the name of the call that a result answers: by its id, else by its name."""
-        for each in self._open:
-            if part.id == each[0] or (part.id is None and part.name == each[1]):
-                self._open.remove(each)
-                return each[0], part.name or each[1]
-        if part.id is None:
+        id_ = part.id
+        if id_ is None:
+            id_ = next((each for each, name in self._open.items() if name == part.name), None)
+        if id_ is None:
             raise ForeignMessage(
                 "", f"a result of {part.name!r} answers no call before it: give both the id of the call"
             )
-        return part.id, part.name
+        called = self._open.pop(id_, None)
+        return id_, part.name or called
 
     def _number(self) -> str:
         self._numbered += 1
@@ -153,7 +161,8 @@ def is_foreign(given: Message) -> bool:
 
 def continues(given: Message, before: Message) -> bool:
     """Return whether a message is a call, an item of its own, of the assistant's turn that `before` has begun."""
-    return _is_of(given, {"function_call"}) and before.get("role") == "assistant"
+    calls = before.get("tool_calls") or []
+    return _is_of(given, {"function_call"}) and before.get("role") == "assistant" and isinstance(calls, list)
 
 
 def _is_of(given: Message, types: Set[str]) -> bool:
@@ -171,22 +180,27 @@ def _read_message(given: Message) -> Iterator[Part]:
     role = ROLES.get(str(message.get("role") or message.get("kind") or message.get("type")))
     if role is None:
         raise ForeignMessage(place, "its role is not known: a message is of the user, an assistant, or a tool")
-    unknown = [key for key in message if key not in READ and "kind" not in message]
+    if len({ROLES[said] for key in NAMING if (said := str(message.get(key))) in ROLES}) > 1:
+        raise ForeignMessage(place, f"its {', '.join(NAMING)} name more than one speaker: give one")
+    known = READ | OF_PYDANTIC if "kind" in message else READ
+    unknown = [key for key in message if key not in known]
     if unknown:
         raise ForeignMessage(f"{place}/{unknown[0]}", "cannot be taken: leave the key out, or say it in the content")
-    for key in ("parts", "blocks"):
+    for key in ("parts", "blocks", "toolInvocations"):
         if not isinstance(message.get(key, []), list):
-            raise ForeignMessage(f"{place}/{key}", "must be a list of parts")
-    if twice := sorted(SAYING.intersection(message) - _list_read(message, role)):
+            raise ForeignMessage(f"{place}/{key}", "must be a list")
+    if twice := sorted(SAYING.intersection(message) - _list_read(message, role, place)):
         raise ForeignMessage(f"{place}/{twice[0]}", "says something beside what the message says: give it once")
     name = message.get("name") if isinstance(message.get("name"), str) else None
-    if role in ("tool", "function") and ("tool_call_id" in message or name):
+    if role in ("tool", "function") and ("tool_call_id" in message or name) and "parts" not in message:
         text = join_parts(message.get("content") or message.get("blocks") or "", f"{place}/content")
         yield Part("result", "tool", mark_failed(text, message.get("status")), id_of(message, place), name)
         return
     calls = [read_call(*each) for each in _calls(message, place)]
     ids = [call.id for call in calls if call.id]
     for part in _parts(message, role, place):
+        if part.role == "system" != role and message.get("kind") != "request":
+            raise ForeignMessage(place, f"a system prompt in a message of the {role}: give it as one of its own")
         if part.kind != "call" or part.id not in ids:
             yield part._replace(name=name) if part.kind == "text" and part.role == role else part
     if calls and role != "assistant":
@@ -194,15 +208,16 @@ def _read_message(given: Message) -> Iterator[Part]:
     yield from calls
 
 
-def _list_read(message: Message, role: str) -> Set[str]:
+def _list_read(message: Message, role: str, place: str) -> Set[str]:
     """Return which of the keys that say something are read. Vercel's older messages have a text, and calls, twice."""
     if role in ("tool", "function"):
-        return {"content"} if "content" in message else {"blocks", "parts"}
+        return {next((key for key in ("content", "blocks") if key in message), "parts")}
     if "parts" not in message:
         return {"blocks" if "blocks" in message else "content", "tool_calls", "function_call", "toolInvocations"}
-    texts = [part["text"] for part in message["parts"] if isinstance(part, dict) and "text" in part]
+    texts = [part.text for part in _parts(message, role, place) if part.kind == "text"]
     is_same = "".join(str(message.get("content")).split()) in "".join("".join(map(str, texts)).split())
-    has_calls = any(type_of(part) == "tool-invocation" for part in message["parts"])
+    invoked = [part.get("toolInvocation") for part in message["parts"] if isinstance(part, dict)]
+    has_calls = all(call in invoked for call in message.get("toolInvocations") or ())
     return {"parts", *(["content"] if is_same else []), *(["toolInvocations"] if has_calls else [])}
 
 
@@ -232,23 +247,25 @@ def _calls(message: Message, place: str) -> Iterator[tuple[Message, str]]:
 
 def _unwrap(given: Message) -> tuple[Message, str]:
     """Return the message in its wrapping, without what is empty and what stands aside, and its place."""
-    message, place = given, ""
+    message, place, said = given, "", None
     wrapping: set[str] = set()
     if "lc" in given and isinstance(kwargs := given.get("kwargs"), dict):
         names = given.get("id")
         of_class = OF_LANGCHAIN.get(str(names[-1])) if isinstance(names, list) and names else None
-        message, place = {"type": of_class, **kwargs}, "/kwargs"
+        said, message, place = of_class, {"type": of_class, **kwargs}, "/kwargs"
         wrapping = given.keys() - {"lc", "type", "id", "kwargs", "name", "graph"}
     elif "role" not in given and isinstance(data := given.get("data"), dict):
-        message, place = {"type": given.get("type"), **data}, "/data"
+        said, message, place = given.get("type"), {"type": given.get("type"), **data}, "/data"
         wrapping = given.keys() - {"type", "data"}
+    if said is not None and message["type"] != said:
+        raise ForeignMessage(f"{place}/type", "is another than that of its wrapping")
     if wrapping:
         raise ForeignMessage(f"/{min(wrapping)}", "cannot be taken: leave the key out, or say it in the content")
     if isinstance(more := message.get("additional_kwargs"), dict):
         message = {**more, **{key: each for key, each in message.items() if each and key != "additional_kwargs"}}
     renamed = {"toolCalls": "tool_calls", "toolCallId": "tool_call_id"}
-    said = {renamed.get(key, key): each for key, each in message.items() if key not in ASIDE}
-    return {key: each for key, each in said.items() if each or key == "tool_call_id"}, place
+    kept = {renamed.get(key, key): each for key, each in message.items() if key not in ASIDE}
+    return {key: each for key, each in kept.items() if each or key == "tool_call_id"}, place
 
 
 def _named(name: str | None) -> Message:

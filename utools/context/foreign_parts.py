@@ -28,6 +28,11 @@ OF_GEMINI = {
 """The key that holds a part of Gemini's, and its type."""
 HOLDING = (*OF_GEMINI, "toolInvocation")
 """Keys that hold what a part says."""
+BESIDE = (
+    *("inlineData", "inline_data", "fileData", "file_data", "image_url", "source"),
+    *("executableCode", "executable_code", "codeExecutionResult", "code_execution_result"),
+)
+"""Keys that hold what is not read, and that says something."""
 RESULT = "result"
 """The role of what a result holds."""
 ID = ("call_id", "tool_call_id", "toolCallId", "tool_use_id", "id")
@@ -38,6 +43,8 @@ FAILED = frozenset(
     ("error", "failed", "denied", "retried", "output-error", "output-denied", "error-text", "error-json"),
 )
 """How the SDKs mark a result of a call that failed."""
+OF_VERCEL = ("text", "json", "content", "error-text", "error-json")
+"""Types of an `output` of Vercel's, whose `value` is the result."""
 
 
 class ForeignMessage(ValueError):
@@ -83,13 +90,15 @@ def read_part(given: Any, role: str, place: str) -> Iterator[Part]:
         raise ForeignMessage(place, f"a part of type {named} cannot be taken: only texts, calls and results are read")
     if kind == "unread" or part.get("thought") is True:
         return
-    inner: Message = next(
-        (part[key] for key in (*OF_GEMINI, "toolInvocation") if isinstance(part.get(key), dict)), part
-    )
+    held = [key for key in (*HOLDING, *BESIDE) if part.get(key)]
+    own = {"text"} if kind == "text" else {*HOLDING} - {"text"}
+    if beside := [key for key in held if key not in own] or held[1:]:
+        raise ForeignMessage(f"{place}/{beside[0]}", "says something beside what the part says: give it in its own")
+    inner: Message = next((part[key] for key in HOLDING if isinstance(part.get(key), dict)), part)
     if kind == "text":
         if role in ("tool", "function"):
             raise ForeignMessage(place, "a text beside a tool's results: say whose it is, in a message of its own")
-        yield Part("text", "system" if part.get("part_kind") == "system-prompt" else role, _text(part, place))
+        yield Part("text", "system" if type_of(part) == "system-prompt" else role, _text(part, place))
     if kind in ("call", "both"):
         if role != "assistant":
             raise ForeignMessage(place, "a call that no assistant made: its message has the role assistant")
@@ -104,7 +113,7 @@ def read_part(given: Any, role: str, place: str) -> Iterator[Part]:
 def read_call(part: Message, place: str) -> Part:
     """Return a call, whichever keys it has."""
     name, arguments = _first(part, NAME), _first(part, ARGUMENTS)
-    if name is None and str(part.get("type")).startswith("tool-"):
+    if name is None and str(part.get("type")).startswith("tool-") and part["type"] not in KINDS:
         name = str(part["type"]).removeprefix("tool-")
     if not isinstance(name, str):
         raise ForeignMessage(place, "a call without the name of its tool")
@@ -123,7 +132,9 @@ def _read_result(part: Message, place: str) -> Part:
     elif part.get("state") == "output-denied" and isinstance(part.get("approval"), dict):
         value = part["approval"].get("reason") or "the call was denied"
     is_parts = kind in ("tool_result", "function_call_output")
-    if kind == "tool-result" and isinstance(value, dict) and value.keys() >= {"type", "value"}:
+    if len(given := [key for key in VALUE if part.get(key)]) > 1:
+        raise ForeignMessage(f"{place}/{given[1]}", "says something beside what the result says: give it once")
+    if kind == "tool-result" and isinstance(value, dict) and "value" in value and value.get("type") in OF_VERCEL:
         marks, is_parts, value = [*marks, value["type"]], value["type"] == "content", value["value"]
     if value is None and is_parts:
         value = ""
