@@ -7,6 +7,7 @@ import pytest
 
 from support.loopback import Loopback, http, serving
 from utools import Tool, ToolContext, ToolRegistry, ToolResult
+from utools.sources import openapi
 from utools.sources.loaded import Loaded
 from utools.sources.openapi import OpenApi, load_openapi
 
@@ -161,6 +162,16 @@ HOSTS = {
         "a list in the header can be sent as csv alone",
     ),
     "a parameter without a place": ("{name: sum, in: query,", "{name: sum,", "a parameter needs a name and a place"),
+    "a form beside a body": (
+        "- {name: article, in: body,",
+        "- {name: note, in: formData, type: string}\n        - {name: article, in: body,",
+        "a body (in: body) and a form (in: formData) cannot be sent at once",
+    ),
+    "a file in a query": (
+        "{name: csv, in: query, type: array, items: {type: string}}",
+        "{name: csv, in: query, type: file}",
+        "a file can be sent in a form alone",
+    ),
     "a body that is no JSON": ("[application/xml, application/json]", "[application/xml]", "a body can be JSON"),
     "another version": ('"2.0"', '"1.2"', "must be an OpenAPI document of version 3.0, 3.1 or 3.2, or of Swagger 2.0"),
 }
@@ -172,6 +183,34 @@ def test_what_cannot_be_used_is_left_out_in_words(before: str, after: str, says:
     left_out = load(tmp_path, SHOP.replace(before, after)).left_out
     assert left_out
     assert says in str(left_out[0])
+
+
+SERVERS = {
+    "as written": ("", "", "https://shop.example.com/v2"),
+    "a base without its slash": ("basePath: /v2", "basePath: v2/", "https://shop.example.com/v2"),
+    "slashes at both ends": ("host: shop.example.com\nbasePath: /v2", "host: a.b/\nbasePath: //v2/", "https://a.b/v2"),
+    "no base": ("basePath: /v2\n", "", "https://shop.example.com"),
+    "sockets first": ("schemes: [http, https]", "schemes: [ws, http]", "http://shop.example.com/v2"),
+    "no scheme": ("schemes: [http, https]", "schemes: []", "https://shop.example.com/v2"),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "server"), SERVERS.values(), ids=SERVERS)
+def test_the_server_is_of_a_scheme_a_host_and_a_base(
+    before: str, after: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = set[str]()
+    make = openapi._make_execute
+    monkeypatch.setattr(openapi, "_make_execute", lambda *args: (found.add(args[2]), make(*args))[1])
+    assert load(tmp_path, SHOP.replace(before, after, 1)).left_out == []
+    assert found == {server}
+
+
+async def test_options_of_a_content_type_are_none_of_its_name(tmp_path: Path) -> None:
+    kinds = "[multipart/form-data, application/x-www-form-urlencoded]"
+    text = SHOP.replace(kinds, "[multipart/form-data; charset=utf-8]")
+    _, server = await asked(tmp_path, "order", {"body": {"article": "A"}}, http(200, {}), text)
+    assert server.requests[0].headers["content-type"].startswith("multipart/form-data; boundary=")
 
 
 def test_https_is_asked_where_it_may_be(tmp_path: Path) -> None:

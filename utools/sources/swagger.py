@@ -41,6 +41,10 @@ def read_item(document: Json, item: Json, method: str) -> Json:
     fields = [each for each in parameters if each["in"] == "formData"]
     bodies = [each for each in parameters if each["in"] == "body"]
     others = [_read_parameter(each) for each in parameters if each["in"] not in ("body", "formData")]
+    if bodies and fields:
+        raise DefinitionError(
+            "a body (in: body) and a form (in: formData) cannot be sent at once", value=fields[0]["name"]
+        )
     consumed = operation.get("consumes", document.get("consumes")) or []
     body = _read_form(fields, consumed) if fields else _read_body(bodies[-1], consumed) if bodies else None
     read = {**operation, "parameters": others, **({"requestBody": body} if body else {})}
@@ -61,7 +65,9 @@ def _merge(document: Json, given: list[Any]) -> list[Json]:
 def _read_parameter(given: Json) -> Json:
     kept: Json = {key: given[key] for key in ("name", "in", "description", "required") if key in given}
     style = _read_style(given) if given["in"] == "query" else {}
-    if not style and given.get("collectionFormat", "csv") != "csv":
+    if given.get("type") == "file":
+        raise DefinitionError("a file can be sent in a form alone (in: formData)", value=given["name"])
+    if not style and given.get("type") == "array" and given.get("collectionFormat", "csv") != "csv":
         raise DefinitionError(f"a list in the {given['in']} can be sent as csv alone", value=given["collectionFormat"])
     return {**kept, "schema": _read_schema(given), **style}
 
@@ -90,7 +96,8 @@ def _read_form(fields: list[Json], consumed: list[str]) -> Json:
     properties = {each["name"]: {**_read_schema(each), **_describe(each)} for each in fields}
     required = [each["name"] for each in fields if each.get("required")]
     has_file = any(each.get("type") == "file" for each in fields)
-    kind = MULTIPART if has_file or (MULTIPART in consumed and FORM not in consumed) else FORM
+    kinds = [each.partition(";")[0].strip().lower() for each in consumed]
+    kind = MULTIPART if has_file or (MULTIPART in kinds and FORM not in kinds) else FORM
     schema = {"type": "object", "properties": properties, "required": required}
     encoding = {each["name"]: _read_style(each) for each in fields if each.get("type") == "array"}
     return {"required": bool(required), "content": {kind: {"schema": schema, "encoding": encoding}}}
@@ -101,9 +108,10 @@ def _describe(given: Json) -> Json:
 
 
 def _list_servers(document: Json, operation: Json) -> list[Json]:
-    """Return the server: https where it may be, and only a path where the document names no host."""
-    base = str(document.get("basePath") or "").rstrip("/")
-    if not (host := document.get("host")):
-        return [{"url": base or "/"}]
+    """Return the server: https where it may be, else http, and only a path where the document names no host."""
+    base = "/" + str(document.get("basePath") or "").strip("/")
+    if not (host := str(document.get("host") or "").rstrip("/")):
+        return [{"url": base}]
     schemes = operation.get("schemes") or document.get("schemes") or ["https"]
-    return [{"url": f"{'https' if 'https' in schemes else schemes[0]}://{host}{base}"}]
+    scheme = next((each for each in ("https", "http") if each in schemes), schemes[0])
+    return [{"url": f"{scheme}://{host}{base}"}]
