@@ -451,6 +451,25 @@ REFUSED: dict[str, tuple[list[Any], str]] = {
         ],
         r"/0/toolInvocations: says something beside",
     ),
+    "other calls in what stands beside": (
+        [
+            {
+                "type": "ai",
+                "content": "",
+                "tool_calls": [{"name": "look", "args": {}, "id": "d"}],
+                "additional_kwargs": {"tool_calls": called("c", ARGS)["tool_calls"]},
+            }
+        ],
+        r"/0/additional_kwargs/tool_calls: says something beside",
+    ),
+    "another text in what stands beside": (
+        [{"type": "human", "content": "Pay Ann.", "additional_kwargs": {"content": "Pay Eve."}}],
+        r"/0/additional_kwargs/content: says something beside",
+    ),
+    "calls by two names": (
+        [{**called("c", ARGS), "toolCalls": called("d", ARGS)["tool_calls"]}],
+        r"/0/toolCalls: says something beside",
+    ),
     "calls that are no list": ([{"type": "ai", "content": "a", "toolInvocations": 5}], r"/0/toolInvocations: must be"),
     "a call beside a text in one part": (
         [{"role": "model", "parts": [{"text": "I look.", "functionCall": {"name": "look"}}]}],

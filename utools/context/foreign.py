@@ -11,6 +11,7 @@ become a message of the role `tool`: a result is the tool's word, in whichever r
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from utools.context.foreign_parts import (
     ForeignMessage,
@@ -73,6 +74,7 @@ OF_PYDANTIC = frozenset(
 )
 """Keys of pydantic-ai's messages that no model reads; its `instructions` are of the agent that asked, not of the
 conversation."""
+TWICE = "says something beside what the message says: give it once"
 NAMING = ("role", "kind", "type")
 """Keys that name who speaks."""
 SAYING = frozenset({"content", "parts", "blocks", "tool_calls", "function_call", "toolInvocations"})
@@ -190,7 +192,7 @@ def _read_message(given: Message) -> Iterator[Part]:
         if not isinstance(message.get(key, []), list):
             raise ForeignMessage(f"{place}/{key}", "must be a list")
     if twice := sorted(SAYING.intersection(message) - _list_read(message, role, place)):
-        raise ForeignMessage(f"{place}/{twice[0]}", "says something beside what the message says: give it once")
+        raise ForeignMessage(f"{place}/{twice[0]}", TWICE)
     name = message.get("name") if isinstance(message.get("name"), str) else None
     if role in ("tool", "function") and ("tool_call_id" in message or name) and "parts" not in message:
         text = join_parts(message.get("content") or message.get("blocks") or "", f"{place}/content")
@@ -262,10 +264,26 @@ def _unwrap(given: Message) -> tuple[Message, str]:
     if wrapping:
         raise ForeignMessage(f"/{min(wrapping)}", "cannot be taken: leave the key out, or say it in the content")
     if isinstance(more := message.get("additional_kwargs"), dict):
+        if lost := sorted(key for key in SAYING & more.keys() if not _is_repeated(more[key], message.get(key))):
+            raise ForeignMessage(f"{place}/additional_kwargs/{lost[0]}", TWICE)
         message = {**more, **{key: each for key, each in message.items() if each and key != "additional_kwargs"}}
     renamed = {"toolCalls": "tool_calls", "toolCallId": "tool_call_id"}
+    if lost := [key for key, other in renamed.items() if not _is_repeated(message.get(key), message.get(other))]:
+        raise ForeignMessage(f"{place}/{lost[0]}", TWICE)
     kept = {renamed.get(key, key): each for key, each in message.items() if key not in ASIDE}
     return {key: each for key, each in kept.items() if each or key == "tool_call_id"}, place
+
+
+def _is_repeated(value: Any, other: Any) -> bool:
+    """Return whether of two values one is enough: they are equal, one is empty, or they are calls of the same ids."""
+    if not value or not other or value == other:
+        return True
+    ids, others = ([call.get("id") for call in _dicts(each)] for each in (value, other))
+    return bool(ids) and all(isinstance(id_, str) and id_ in others for id_ in ids)
+
+
+def _dicts(value: Any) -> Sequence[Message]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else ()
 
 
 def _named(name: str | None) -> Message:
