@@ -53,6 +53,32 @@ def test_text_of_a_query_may_have_percent_signs(new_database: NewDatabase) -> No
         assert database.select("SELECT word FROM words WHERE word LIKE '1%' AND word <> ?", "%s") == [("100%",)]
 
 
+ENDING = """
+import atexit, os, sys
+pools = []
+atexit.register(lambda: print(os.getpid() == parent, pools[0].closed, flush=True))
+parent = os.getpid()
+from utools.databases.postgres_database import PostgresDatabase
+from utools.databases.postgres_layout import PostgresLayout
+layout = PostgresLayout("words", ("CREATE TABLE words (word TEXT)",))
+database = PostgresDatabase(sys.argv[1], (layout,), patience=3)
+database.select("SELECT word FROM words")
+pools.append(database._pool)
+if os.fork():
+    os.wait()
+"""
+
+
+def test_a_database_that_nobody_closed_is_closed_when_its_own_process_ends(new_database: NewDatabase) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", ENDING, new_database()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout.split(), done.stderr) == (["False", "False", "True", "True"], "")
+
+
 def read_snapshot(database: "PostgresDatabase") -> None:
     with database.snapshot() as select:
         select("SELECT word FROM words")
@@ -177,6 +203,7 @@ def test_a_forked_process_has_connections_of_its_own(new_database: NewDatabase) 
 FORKING = """
 import os, sys
 from utools.databases.postgres_database import PostgresDatabase
+from utools.databases.postgres_layout import PostgresLayout
 from utools.databases.postgres_layout import PostgresLayout
 
 layout = PostgresLayout("words", ("CREATE TABLE words (word TEXT PRIMARY KEY)",))

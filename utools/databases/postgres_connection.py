@@ -92,8 +92,8 @@ def closed_if_read_only(db: Connection) -> Iterator[None]:
 
 
 def close_with(owner: object, pool: "ConnectionPool[Connection]") -> "ConnectionPool[Connection]":
-    """Close a pool with its owner, or when this process ends: its own end, which comes later, waits from Python 3.13 on
-    for threads that run no more, and says so."""
+    """Close a pool when this process ends, if its owner is still there: its own end, which comes later, waits from
+    Python 3.13 on for threads that run no more, and says so."""
     finalize(owner, _close, ref(pool), os.getpid())
     return pool
 
