@@ -138,6 +138,11 @@ class Completions:
         """Return the answer at once. Raises what `stream` does."""
         return await self._answer(question, None)
 
+    async def may_answer(self, run: str, question: Question) -> bool:
+        """Return whether a run is the one that a question would begin now. ModelNotFound, DefinitionError."""
+        checked, external = self._find_workflow(question)
+        return await self._runs.may_answer(run, checked, external)
+
     async def _answer(self, question: Question, pieces: Pieces | None) -> Completion:
         checked, external = self._find_workflow(question)
         run, definition = question.run, checked.definition
