@@ -2,8 +2,8 @@
 
 `faulty.py DIR [hang|crash|crash-at-length|junk|no-tools|deaf]`: its tools are those of DIR/tools.json where there is
 one, else `TOOLS`; each start appends its process id to DIR/starts, each message to a server that hangs a dot to
-DIR/unanswered. A deaf one passes over what it does not know. The tool `result` answers with the result that it is given as text, a tool whose
-name is in another script with its name. With a file DIR/slow the list of its tools takes 1.2 seconds.
+DIR/unanswered. A deaf one passes over what it does not know. The tool `result` answers with the result that it is given
+as text, a tool whose name is in another script with its name. With a file DIR/slow the list takes 1.2 seconds.
 """
 
 import json
