@@ -7,7 +7,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypedDict, TypeVar
 
-from agent_core.errors import Damaged, DecisionError, Unreadable
+from agent_core.errors import DecisionError
 from agent_core.journal.control import Decisions
 from agent_core.run.run_id import new_run_id
 from agent_core.statuses import OPEN, STOPPED
@@ -112,19 +112,6 @@ class RunService:
         if run not in self.driven and (await self.view(run)).status in OPEN:
             await self._resume_unless_busy(run, by)
         return run, False
-
-    async def may_answer(self, run: str, workflow: CheckedWorkflow, external: Mapping[str, Any]) -> bool:
-        """Return whether a run that was handed in is what would begin now: of the same inputs, and the workflow as it
-        is. One that was cancelled or erased is not; one that could not begin may begin yet."""
-        if not await self.store.has_started(run):
-            return True
-        try:
-            if (await self.view(run)).status == "cancelled":
-                return False
-            is_same = partial(self.engine._has_begun_with, external=external, as_it_is=True)
-            return await self.store.run_blocking(is_same, run, workflow)
-        except (Damaged, Unreadable):
-            return False
 
     async def decide(self, run: str, decisions: Decisions, *, by: str, is_followed: bool = False) -> None:
         """Decide what waits in a run, which continues: an agent's own run in the program that began it. DecisionError
