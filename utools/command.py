@@ -77,8 +77,9 @@ async def run_command(
 
 def _write_stdin(transport: asyncio.SubprocessTransport, data: bytes) -> None:
     pipe = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))  # that of uvloop is no instance of it
-    pipe.write(data)
-    pipe.close()
+    if not pipe.is_closing():  # as when the command has ended already; uvloop would raise
+        pipe.write(data)
+        pipe.close()
 
 
 class _Output(asyncio.SubprocessProtocol):

@@ -41,6 +41,8 @@ STRANGE = lazy_compile(r"^[\s-]*[\w.-]+(：)|^[ -]*([^\S \t\r\n]|[\u200b\ufeff])
 """A character of typesetting, or of another keyboard, where YAML and JSON read one of ASCII."""
 STRANGE_IN_LINE = lazy_compile(r"[:\[{,]\s*([“”‘’＂＇])|[\[{][^\]}]*([，：；])")
 """One that a text may have as well, and that is told for the line of a fault alone."""
+BLOCK = lazy_compile(r"[\s:-][|>][-+0-9]{0,2}\s*(?:#.*)?$")
+"""The end of a line after which the deeper ones are text."""
 ASCII = {"：": "':'", "；": "';'", "，": "','", **dict.fromkeys("“”‘’＂＇", "'\"'"), **dict.fromkeys("－–—•", "'-'")}
 SEARCHED = 500
 """Characters of a line in which one is looked for."""
@@ -194,11 +196,30 @@ def _hints(text: str, number: int) -> str:
     quoting = f'; a value that starts with {{{{ must be in quotes: "{found[1]}"' if found else ""
     lines = text.split("\n")[:number]
     for line in range(number, max(0, number - 1 - LINES_BEFORE), -1):
+        if line < number and _is_text(lines[:line]):
+            continue
         text = lines[line - 1][:SEARCHED]
         if strange := STRANGE.search(text) or (line == number and STRANGE_IN_LINE.search(text)) or None:
             mark = next(filter(None, strange.groups()))
             return f"{quoting}; line {line} has the character U+{ord(mark):04X} for {ASCII.get(mark, 'a blank')}"
     return quoting
+
+
+def _is_text(lines: list[str]) -> bool:
+    """Return whether the last of these lines is part of a text that began with `|` or `>`."""
+    depth = _indent(lines[-1])
+    for above in reversed(lines):
+        if not depth:
+            break
+        if above.strip() and _indent(above) < depth:
+            if BLOCK.search(above[-SEARCHED:]):
+                return True
+            depth = _indent(above)
+    return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _find_lines(node: yaml.Node | None, position: Position) -> Iterator[tuple[Position, int]]:

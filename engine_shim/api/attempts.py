@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from fastapi import Request
 
+from agent_core.errors import Damaged, JournalError, Unreadable
 from engine_shim.api.access import Caller
 from engine_shim.api.refusal import Refusal, Refused
-from engine_shim.errors import DefinitionError
-from engine_shim.service.completions import ModelNotFound, NotAnswered
+from engine_shim.errors import DefinitionError, EngineAway, RunNotFound
+from engine_shim.service.completions import ModelNotFound, NotAnswered, Question
+from engine_shim.service.driven_runs import ServerEnds
+from engine_shim.service.run_service import KeyReused
+from engine_shim.service.shares import OverShare
 
-KEY_HEADER: Final = "Idempotency-Key"
 RETRY_HEADER: Final = "X-Stainless-Retry-Count"
 """How often OpenAI's clients have tried before; they send no key of their own."""
 NO_KEY: Final = Refusal(
@@ -24,25 +27,43 @@ NO_KEY: Final = Refusal(
 )
 
 
+ANSWERED: Final = (NotAnswered, ModelNotFound, DefinitionError, KeyReused, RunNotFound, Damaged, Unreadable)
+"""Errors that say what became of a run, or that it is not to begin: whoever asks again begins another one."""
+LATER: Final = (OverShare, ServerEnds, EngineAway, JournalError)
+"""Errors after which a later attempt may well be answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One request for an answer. `earlier` is the run of the same request, which its caller left before the answer, or
-    which the server could not answer."""
+    """One request for an answer. Its `question` has the run of the same request, which its caller left before the
+    answer, or which the server could not answer: then it is `known`."""
 
     request: Request
     caller: Caller
     body: bytes
-    earlier: str | None
+    question: Question
+    known: bool
 
     @classmethod
-    async def of(cls, request: Request, caller: Caller) -> Self:
+    async def of(cls, request: Request, caller: Caller, question: Question) -> Self:
         """Return a request as an attempt. Refused for one that is not the first by its own account and has no key,
-        unless the earlier one is known: that may have begun, and made writes."""
-        body, has_key = await request.body(), KEY_HEADER in request.headers
-        earlier = None if has_key else caller.tenant.completions.unanswered.take(caller.principal.id, body)
-        if earlier is None and not has_key and request.headers.get(RETRY_HEADER, "0") != "0":
-            raise Refused(NO_KEY)
-        return cls(request, caller, body, earlier)
+        unless the earlier one is known: that may have begun, and made writes.
+
+        One that does not say so may be a person's, who asks again on purpose: what they have cancelled, or what began
+        before they changed the workflow, does not answer it.
+        """
+        self = cls(request, caller, await request.body(), question, known=False)
+        if question.key is not None:
+            return self
+        is_retry = request.headers.get(RETRY_HEADER, "0") != "0"
+        earlier = caller.tenant.completions.unanswered.take(caller.principal.id, self.body)
+        if earlier is None:
+            if is_retry:
+                raise Refused(NO_KEY)
+            return self
+        with self.until_answered(earlier):
+            is_same = is_retry or await caller.tenant.completions.may_answer(earlier, question)
+        return replace(self, question=replace(question, run=earlier, key=earlier), known=True) if is_same else self
 
     @contextmanager
     def until_answered(self, run: str) -> Iterator[None]:
@@ -52,8 +73,8 @@ class Attempt:
         try:
             yield
             is_answered = True
-        except (NotAnswered, ModelNotFound, DefinitionError):
-            is_answered = True
+        except Exception as error:
+            is_answered = isinstance(error, ANSWERED) or (self.known and not isinstance(error, LATER))
             raise
         finally:
             if not watching.done() and not is_answered:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Request, Response
 
 from engine_shim.api.access import Access, Caller
 from engine_shim.api.answers import describe_events, write_json
-from engine_shim.api.attempts import KEY_HEADER, Attempt
+from engine_shim.api.attempts import Attempt
 from engine_shim.api.held_stream import HeldStream, chain, take_stream
 from engine_shim.api.openai_models import (
     ChatCompletionRequest,
@@ -27,6 +27,7 @@ from engine_shim.service.shares import TooManyRuns
 SINCE: Final = 0
 """When a model was made: unknown, and clients only sort by it."""
 RUN_HEADER: Final = "X-Run-Id"
+KEY_HEADER: Final = "Idempotency-Key"
 PLACES: Final = ("body", "query", "path", "header", "external")
 """Where the fields of a request are; `external` are inputs that do not fit the workflow."""
 KEEP_ALIVE: Final = b": still here\n\n"
@@ -65,21 +66,21 @@ def openai_routes(access: Access) -> APIRouter:
 
         Limits are those of the agent. What OpenAI's models could do with other parameters is left undone, and
         parameters that would change the form of the answer are refused. Who left before the answer, and asks the same
-        again, gets the answer of the same run.
+        again within two minutes, gets the answer of the same run, unless it was cancelled or its workflow is another.
         """
         completions, messages = caller.tenant.completions, body.read_messages()
-        attempt = await Attempt.of(request, caller)
-        run_id, key = attempt.earlier or name_run(body.model, idempotency_key), idempotency_key or attempt.earlier
-        question = Question(body.model, messages, run_id, caller.name, key, body.temperature)
-        headers = {RUN_HEADER: run_id}
+        run_id = name_run(body.model, idempotency_key)
+        asked = Question(body.model, messages, run_id, caller.name, idempotency_key, body.temperature)
+        attempt = await Attempt.of(request, caller, asked)
+        question = attempt.question
+        headers = {RUN_HEADER: question.run}
         if not body.stream:
-            with attempt.until_answered(run_id):
+            with attempt.until_answered(question.run):
                 done = await completions.complete(question)
             return write_json(_write_completion(body.model, done), headers=headers)
-        with take_stream(caller) as taken:  # before the run begins: what is refused has done nothing
+        with attempt.until_answered(question.run), take_stream(caller) as taken:  # what is refused has done nothing
             pieces = completions.stream(question)
-            with attempt.until_answered(run_id):
-                first = await anext(pieces)  # what is refused at once is no stream
+            first = await anext(pieces)  # what is refused at once is no stream
             chunks = _write_chunks(question, first, pieces, with_usage=body.wants_usage)
             return HeldStream(caller, chunks, headers, taken.pop_all())
 

@@ -110,15 +110,23 @@ class Beginning(Forking):
             return not self._has_begun(run_id) and self.store.forget(run_id)
 
     def _has_begun_with(
-        self, run_id: str, workflow: Workflow | CheckedWorkflow, *, external: Mapping[str, Any]
+        self,
+        run_id: str,
+        workflow: Workflow | CheckedWorkflow,
+        *,
+        external: Mapping[str, Any],
+        as_it_is: bool = False,
     ) -> bool:
-        """Return whether a run of the store began with these inputs, as the records have them, in whichever version."""
+        """Return whether a run of the store began with these inputs, as the records have them, in whichever version, or
+        with the workflow `as_it_is`."""
         tape = self.store.journal.load(run_id)
         if ROOT not in tape:
             return True  # its next driver writes how it begins
-        given = self._starter.prepare(workflow, external, None).body["external"]
-        recorded = read_run(tape, ROOT).external
-        return all(name in recorded and recorded[name] == given[name] for name in external)
+        given, recorded = self._starter.prepare(workflow, external, None).body, read_run(tape, ROOT)
+        if as_it_is and recorded.definition != given["definition"]:
+            return False
+        inputs = recorded.external
+        return all(name in inputs and inputs[name] == given["external"][name] for name in external)
 
     def run_sync(
         self,

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from agent_core.audit.totals import Totals
+from agent_core.errors import Damaged, Unreadable
 from agent_core.journal.control import calls_for_person, describe_event
 from agent_core.outputs import Json, RunError, WaitingCall
 from agent_core.run.events import Event
@@ -137,6 +139,22 @@ class Completions:
     async def complete(self, question: Question) -> Completion:
         """Return the answer at once. Raises what `stream` does."""
         return await self._answer(question, None)
+
+    async def may_answer(self, run: str, question: Question) -> bool:
+        """Return whether a run is what a question would begin now: of the same inputs, and the agent or workflow as it
+        is. One that was cancelled or erased is not; one that could not begin may begin yet. ModelNotFound,
+        DefinitionError."""
+        checked, external = self._find_workflow(question)
+        runs = self._runs
+        if not await runs.store.has_started(run):
+            return True
+        try:
+            if (await runs.view(run)).status == "cancelled":
+                return False
+            is_same = partial(runs.engine._has_begun_with, external=external, as_it_is=True)
+            return await runs.store.run_blocking(is_same, run, checked)
+        except (Damaged, Unreadable):
+            return False
 
     async def _answer(self, question: Question, pieces: Pieces | None) -> Completion:
         checked, external = self._find_workflow(question)

@@ -7,8 +7,9 @@ from hashlib import sha256
 from time import monotonic
 from typing import Final
 
-KEPT_S: Final = 600.0
-"""How long after its asker has left a question is known; clients that try again do so within seconds."""
+KEPT_S: Final = 120.0
+"""How long after its asker has left a question is known. Clients that try again do so within seconds, in the end within
+a minute; whoever asks later asks on purpose."""
 MOST: Final = 1000
 
 
@@ -24,8 +25,10 @@ class Unanswered:
     _left: deque[tuple[float, bytes, str]] = field(default_factory=lambda: deque(maxlen=MOST))
 
     def add(self, asker: str, body: bytes, run: str) -> None:
-        """Note that an asker has left before the answer of a run."""
-        self._left.append((self.clock(), _digest(asker, body), run))
+        """Note that an asker has left before the answer of a run, once."""
+        asked = _digest(asker, body)
+        if not any(each[1:] == (asked, run) for each in self._left):
+            self._left.append((self.clock(), asked, run))
 
     def take(self, asker: str, body: bytes) -> str | None:
         """Return the run of the same question by an asker who has left, and forget it. None if there is none."""

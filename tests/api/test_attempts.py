@@ -137,6 +137,85 @@ def test_attempt_after_a_store_that_was_away_is_of_the_run_that_had_begun(
     assert count_orders(host, "away") == 1
 
 
+def run_of(host: Served) -> str:
+    (entry,) = host.service.tenants[None].completions.unanswered._left
+    return entry[2]
+
+
+def test_who_has_cancelled_what_they_asked_and_asks_it_again_gets_a_new_run(host: Served) -> None:
+    leave(host, "stopped")
+    run = run_of(host)
+    assert host.client.post(f"/runs/{run}/cancel").status_code == 200
+    host.await_status(run, "cancelled")
+    (host.folder / "stopped").touch()
+    answer = ask(host, "stopped")
+    assert (answer.status_code, count_orders(host, "stopped")) == (200, 2)
+    assert answer.headers["x-run-id"] != run
+
+
+def test_client_that_tries_again_by_itself_does_not_undo_a_cancellation(host: Served) -> None:
+    leave(host, "operator")
+    run = run_of(host)
+    host.client.post(f"/runs/{run}/cancel")
+    host.await_status(run, "cancelled")
+    answer = ask(host, "operator", **RETRY)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "cancelled")
+    assert count_orders(host, "operator") == 1
+
+
+def test_who_has_changed_the_workflow_and_asks_again_gets_an_answer_of_the_new_one(host: Served) -> None:
+    leave(host, "changed")
+    (host.folder / "changed").touch()
+    changed = {**SLOW, "nodes": [*SLOW["nodes"], {"id": "last", "tool": "echo", "config": {"text": "of the new one"}}]}
+    changed["edges"] = [*SLOW["edges"], {"from": "linger", "to": "last"}]
+    file = host.folder / "workflows" / "slow.json"
+    try:
+        file.write_text(json.dumps(changed))
+        assert "of the new one" in ask(host, "changed").text
+    finally:
+        file.write_text(json.dumps(SLOW))
+    assert count_orders(host, "changed") == 2
+
+
+def test_agent_that_is_as_it_was_answers_by_the_run_that_has_begun(host: Served) -> None:
+    body = json.dumps({"model": "agent/clerk", "messages": [{"role": "user", "content": "how many?"}]}).encode()
+
+    def put() -> httpx2.Response:
+        return host.client.post("/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
+
+    first = put().headers["x-run-id"]
+    host.service.tenants[None].completions.unanswered.add("local", body, first)
+    assert [put().headers["x-run-id"] == first for _ in range(2)] == [True, False]
+
+
+def test_attempt_that_finds_too_many_streams_leaves_the_earlier_run_known(
+    host: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(host, "streams", stream=True)
+    (host.folder / "streams").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(host.service.shares.streams, "most", 0)
+        assert ask(host, "streams", stream=True).status_code == 429
+    assert ask(host, "streams", stream=True, **RETRY).status_code == 200
+    assert count_orders(host, "streams") == 1
+
+
+def test_mistake_that_comes_again_is_not_that_of_the_next_question(
+    host: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave(host, "mistake")
+    (host.folder / "mistake").touch()
+
+    async def fail(run: str) -> None:
+        raise RuntimeError("a mistake")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(host.service.tenants[None].runs, "wait_settled", fail)
+        assert ask(host, "mistake").status_code == 500
+    assert ask(host, "mistake").status_code == 200
+    assert count_orders(host, "mistake") == 2
+
+
 def test_question_that_was_refused_or_has_no_answer_is_asked_anew(host: Served) -> None:
     """Its status is 400, as OpenAI's: clients such as LangChain.js ask six times more after 422."""
     body = {"model": "workflow/count", "messages": [{"role": "user", "content": "1 / 0"}]}
@@ -156,6 +235,9 @@ def test_what_is_left_is_known_once_to_its_asker_for_a_while() -> None:
     left.add("ann", b"x", "old")
     now = KEPT_S
     assert left.take("ann", b"x") is None
+    left.add("ann", b"x", "twice")
+    left.add("ann", b"x", "twice")
+    assert (left.take("ann", b"x"), left.take("ann", b"x")) == ("twice", None)
     for number in range(MOST + 1):
         left.add("ann", b"%d" % number, "run")
     assert (left.take("ann", b"0"), left.take("ann", b"1")) == (None, "run")

@@ -1,7 +1,9 @@
 """Others follow the ledger of a server: by our own command in another process, and by `aics-tlog`."""
 
+import fcntl
 import json
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -105,6 +107,21 @@ def test_a_second_host_finds_a_store_that_was_put_back_to_yesterday(
         why = f"the first {size} entries of the log are not those that were seen: it was written anew"
         assert f"NOT ok: {why}" in told
     assert witness.seen == seen
+
+
+def test_a_log_that_does_not_answer_keeps_no_other_command_waiting(tmp_path: Path, log_key: PublicKey) -> None:
+    witness = Witness(tmp_path / "witness", public_file(tmp_path / "log.key"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        look = witness.begin_look(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        try:
+            connection, _ = silent.accept()
+            with connection:
+                folder = os.open(witness.folder, os.O_RDONLY)
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.close(folder)
+        finally:
+            look.kill()
+            look.communicate()
 
 
 @pytest.mark.exhaustive

@@ -439,6 +439,18 @@ def test_the_last_words_of_a_server_tell_no_secret(
         start(own=faulty(tmp_path, "crash", env=["OFFICE_TOKEN"])).tools()
 
 
+@pytest.mark.parametrize("length", [140, 155, 170])
+def test_the_last_words_of_a_server_tell_no_half_of_a_secret(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    secret = "t0-of-the-office-and-of-all-its-people"
+    monkeypatch.setenv("OFFICE_TOKEN", secret)
+    monkeypatch.setenv("OFFICE_NAME", "n" * length)
+    with pytest.raises(DefinitionError, match="last words") as told:
+        start(own=faulty(tmp_path, "crash-at-length", env=["OFFICE_TOKEN", "OFFICE_NAME"])).tools()
+    assert not [part for at in range(len(secret) - 6) if (part := secret[at : at + 6]) in str(told.value)]
+
+
 async def test_progress_is_told_in_the_caller_s_loop(start: Start, tmp_path: Path) -> None:
     registry = tools_of(start(own=faulty(tmp_path)))
     heard: list[tuple[str, float | None, int]] = []
@@ -557,6 +569,18 @@ async def test_calls_too_short_to_find_out_that_a_server_hangs_do_so_together(st
         results.append(await registry.execute("mcp.own.echo", {"text": "hi"}, short))
     assert results[-1].output == "hi"
     assert len(starts(tmp_path)) == 2
+
+
+async def test_a_call_that_ended_long_ago_leaves_a_slow_list_its_time(start: Start, tmp_path: Path) -> None:
+    registry = tools_of(start(own=faulty(tmp_path, start_timeout=2)))
+    assert (await called(registry, "change")).success
+    (tmp_path / "tools.json").unlink()
+    (tmp_path / "slow").touch()
+    ended = await registry.execute("mcp.own.echo", {"text": "hi"}, ToolContext(deadline_s=0.3))
+    assert "was not ready in the time of this call" in str(ended.error)
+    await asyncio.sleep(1.5)  # while nobody waits for the list
+    assert (await called(registry, "echo", text="hi")).output == "hi"
+    assert len(starts(tmp_path)) == 1
 
 
 async def test_last_words_are_those_since_the_last_answer(start: Start, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agent_core.journal.sqlite import SqliteJournal
+from support.optional import needs
 from support.programs_ahead import put_ahead
 from utools import ToolContext, ToolRegistry, ToolResult
 from utools.builtin.shell_command import fits, shell_command
@@ -321,3 +322,13 @@ def _gone(pid: int) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+@needs("uvloop")
+def test_command_that_ends_before_its_input_is_written_has_its_result_with_uvloop(tmp_path: Path) -> None:
+    import uvloop
+
+    async def run() -> list[int]:
+        return [(await run_command(["true"], cwd=tmp_path)).exit_code for _ in range(60)]
+
+    assert uvloop.run(run()) == [0] * 60

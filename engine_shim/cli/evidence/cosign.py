@@ -12,7 +12,7 @@ from agent_core.evidence.checkpoints import Checkpoint, cosign, find_log_fault
 from agent_core.evidence.key_files import replace_text
 from agent_core.evidence.merkle import is_consistent, prove_consistency, root_of
 from agent_core.evidence.notes import Note, NoteError
-from agent_core.evidence.public_keys import PublicKeys, Signer
+from agent_core.evidence.public_keys import PublicKeys
 from agent_core.evidence.tiles import TileReader
 from engine_shim.cli import output
 from engine_shim.cli.evidence.ledger import read_checkpoint, require_signer
@@ -39,28 +39,11 @@ def cosign_log(url: str, kept: Path, key: Path | None, *, as_json: bool) -> int:
     keys = PublicKeys() if trusted is None else trusted.public
     if not kept.parent.is_dir():
         raise typer.BadParameter(f"--to {kept} cannot be written: there is no directory {kept.parent}")
-    with changing(kept):  # or what another look has seen meanwhile would be replaced by less
-        return _cosign(url, kept, keys, signer, as_json=as_json)
-
-
-def _cosign(url: str, kept: Path, keys: PublicKeys, signer: Signer, *, as_json: bool) -> int:
-    last = read_checkpoint(kept)[1] if kept.exists() else None
-    import httpx2
-
-    token = os.environ.get(TOKEN)
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    base = f"{url.rstrip('/')}/ledger/"
-    try:
-        with httpx2.Client(headers=headers, timeout=PATIENCE_S) as client:
-            note, now, why = _look(lambda path: _fetch(client, base + path), keys, last)
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-        raise typer.BadParameter(f"{base} cannot be fetched: {error or type(error).__name__}") from None
-    if why is None:
-        note = cosign(note, signer.kid, signer, int(time.time()))
-        try:
-            replace_text(kept, note.write())
-        except OSError as error:
-            raise typer.BadParameter(f"--to {kept} cannot be written: {error.strerror}") from None
+    while True:  # until nothing else was seen meanwhile, which this look would replace by less
+        last = _read_last(kept)
+        note, now, why = _look_at(url, keys, last)
+        if why is not None or _replace(kept, last, cosign(note, signer.kid, signer, int(time.time()))):
+            break
     known = 0 if last is None else last.size
     if as_json:
         output.document({"ok": why is None, "why": why, "log": now.origin, "old": known, "new": now.size})
@@ -69,6 +52,37 @@ def _cosign(url: str, kept: Path, keys: PublicKeys, signer: Signer, *, as_json: 
     else:
         output.line(f"NOT ok: {why}")
     return output.OK if why is None else output.AUDIT
+
+
+def _read_last(kept: Path) -> Checkpoint | None:
+    return read_checkpoint(kept)[1] if kept.exists() else None
+
+
+def _replace(kept: Path, last: Checkpoint | None, note: Note) -> bool:
+    """Write what was seen, unless something else than the last was seen meanwhile. It locks the directory, on which
+    other commands wait, for no longer than that."""
+    with changing(kept):
+        if _read_last(kept) != last:
+            return False
+        try:
+            replace_text(kept, note.write())
+        except OSError as error:
+            raise typer.BadParameter(f"--to {kept} cannot be written: {error.strerror}") from None
+    return True
+
+
+def _look_at(url: str, keys: PublicKeys, last: Checkpoint | None) -> tuple[Note, Checkpoint, str | None]:
+    """Return what `_look` does of the log at a URL. BadParameter where it cannot be fetched."""
+    import httpx2
+
+    token = os.environ.get(TOKEN)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    base = f"{url.rstrip('/')}/ledger/"
+    try:
+        with httpx2.Client(headers=headers, timeout=PATIENCE_S) as client:
+            return _look(lambda path: _fetch(client, base + path), keys, last)
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        raise typer.BadParameter(f"{base} cannot be fetched: {error or type(error).__name__}") from None
 
 
 def _look(

@@ -168,6 +168,14 @@ def test_character_within_a_text_is_no_cause(cli: Cli, write: Write) -> None:
     assert "U+" not in ran.out
 
 
+def test_line_of_a_text_over_several_lines_is_no_cause(cli: Cli, write: Write) -> None:
+    text = "|- # what it is asked\n        List:\n          问题：a"
+    write("flow.yaml", f"id: w\nnodes:\n  - tool: echo\n    config:\n      text: {text}\n  -\ttool: [\n")
+    ran = cli("validate", "flow.yaml")
+    assert ran.out.startswith("flow.yaml:8:4: not valid YAML")
+    assert "U+" not in ran.out
+
+
 def test_a_host_that_bounds_a_tool_needs_no_bound_of_the_author(cli: Cli, write: Write) -> None:
     fetch = {"id": "fetch", "tool": "http_request", "config": {"method": "GET", "url": "{{external.url}}"}}
     config = {

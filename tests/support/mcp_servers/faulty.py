@@ -1,9 +1,9 @@
 """An MCP server over standard streams that does what a test needs: dies, hangs, talks junk, changes its mind.
 
-`faulty.py DIR [hang|crash|junk|no-tools|deaf]`: its tools are those of DIR/tools.json where there is one, else `TOOLS`;
-each start appends its process id to DIR/starts, each message to a server that hangs a dot to DIR/unanswered. A deaf one
-passes over what it does not know. The tool `result` answers with the result that it is given as text, a tool whose
-name is in another script with its name.
+`faulty.py DIR [hang|crash|crash-at-length|junk|no-tools|deaf]`: its tools are those of DIR/tools.json where there is
+one, else `TOOLS`; each start appends its process id to DIR/starts, each message to a server that hangs a dot to
+DIR/unanswered. A deaf one passes over what it does not know. The tool `result` answers with the result that it is given
+as text, a tool whose name is in another script with its name. With a file DIR/slow the list takes 1.2 seconds.
 """
 
 import json
@@ -35,6 +35,9 @@ def main(home: Path, word: str) -> None:
         time.sleep(600)
     if word == "crash":
         print(f"no licence for {os.environ.get('OFFICE_TOKEN', 'this machine')}", file=sys.stderr, flush=True)
+        sys.exit(3)
+    if word == "crash-at-length":
+        print("Error:", os.environ["OFFICE_NAME"], os.environ["OFFICE_TOKEN"], "x" * 200, file=sys.stderr, flush=True)
         sys.exit(3)
     if word == "junk":
         sys.stdout.buffer.write(b'Welcome! \xff\xfe\n{"half": \n\n[1,2]\nnull\n')
@@ -83,6 +86,8 @@ def answer(home: Path, method: str, params: Any) -> dict[str, Any]:
             file = home / "tools.json"
             tools = json.loads(file.read_text()) if file.exists() else TOOLS
             at = int(params.get("cursor", "0"))
+            if not at and (home / "slow").exists():
+                time.sleep(1.2)
             more = {"nextCursor": str(at + 5)} if at + 5 < len(tools) else {}
             return {"result": {"tools": tools[at : at + 5], **more}}
         case "tools/call":

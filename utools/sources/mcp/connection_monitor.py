@@ -44,10 +44,12 @@ class ConnectionMonitor:
     """Watches one connection. `reason` says why we ended it, if we did.
 
     `asked` are the methods of our requests that have no answer yet. `overdue` is one that is to be refused in the
-    server's stead, and `wake` makes a waiting reader see that. `has_exited` says whether its process has ended.
+    server's stead, and `wake` makes a waiting reader see that. `has_exited` says whether its process has ended. `hide`
+    takes secrets out of what the server wrote.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hide: Callable[[str], str] = str) -> None:
+        self._hide = hide
         self.state = State.STARTING
         self.ended = asyncio.Event()
         self.reason = ""
@@ -127,10 +129,10 @@ class ConnectionMonitor:
     def last_words(self) -> str:
         """Return why we ended it, what it said last on its standard error, and what it wrote in place of a message, to
         follow a sentence."""
-        said = last_words(self._stderr.decode("utf-8", "replace"))
+        said = last_words(self._stderr.decode("utf-8", "replace"), self._hide)
         ended = Text(": it was ended, since {reason}", reason=self.reason) if self.reason else ""
         last = Text("; its last words: {line}", line=said) if said else ""
-        written = self._unread.decode("utf-8", "replace").strip()
+        written = self._hide(self._unread.decode("utf-8", "replace").strip())
         unread = Text("; a line of its output is no message of the protocol: {line}", line=written) if written else ""
         return Text("{ended}{last}{unread}", ended=ended, last=last, unread=unread)
 

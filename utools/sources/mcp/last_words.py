@@ -4,6 +4,7 @@ The last line alone is seldom it: Node.js ends with its version, npm with the pl
 to read more.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from utools.lazy_pattern import lazy_compile
@@ -22,19 +23,20 @@ TRACE: Final = lazy_compile(
 """A line that says where, and not why."""
 
 
-def last_words(stderr: str) -> str:
-    """Return the last error with what follows it up to a trace; else the last line."""
+def last_words(stderr: str, hide: Callable[[str], str] = str) -> str:
+    """Return the last error with what follows it up to a trace; else the last line. `hide` takes secrets out of a text
+    before it is cut: half of one would be found no more."""
     lines = [line for line in COLOUR.sub("", stderr).splitlines() if line.strip()]
     errors = [number for number, line in enumerate(lines) if ERROR.match(line) and not TRACE.match(line)]
     if not errors:
         told = [line for line in lines if not TRACE.match(line)] or lines
-        return _cut(" ".join(told[-1:]))
+        return _cut(hide(" ".join(told[-1:])))
     begin = end = errors[-1]
     while begin - 1 in errors:
         begin -= 1
     while end < len(lines) and not TRACE.match(lines[end]):
         end += 1
-    return _cut(" ".join(line.strip() for line in lines[begin:end]))
+    return _cut(hide(" ".join(line.strip() for line in lines[begin:end])))
 
 
 def _cut(text: str) -> str:

@@ -18,7 +18,7 @@ from utools.sources.mcp.connection_monitor import ConnectionMonitor, State
 from utools.sources.mcp.failure import SHOWN, explain_start, explain_unsound
 from utools.sources.mcp.http_exchange import HttpExchange, record_exchange
 from utools.sources.mcp.listing import list_definitions
-from utools.sources.mcp.secrets import redactor_for
+from utools.sources.mcp.secrets import redactor_for, redactor_of
 from utools.sources.tool_lock_file import Definition
 from utools.words.text import Text, error_words, text_of
 
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 
 LISTING, LISTING_PART, LISTING_LEAST = 10.0, 1 / 3, 1.0
 """Seconds in which a server that is up says which tools it has, or that part of its `start_timeout` if it is longer:
-counted from the first of several calls that wait for it in vain, with so many seconds for each at least. A call has 30
-seconds by default, in which a server that hangs is found out and started anew."""
+together for calls that end before it answers, with so many seconds for each at least. A call has 30 seconds by default,
+in which a server that hangs is found out and started anew."""
 CLOSING = 10.0
 """Seconds in which a connection is closed."""
 LISTING_AGE = 300.0
@@ -45,12 +45,12 @@ class McpSession:
     """
 
     def __init__(self, name: str, server: McpServer, *, base: Path, secret: Callable[[str], str]) -> None:
-        self.monitor = ConnectionMonitor()
+        self.monitor = ConnectionMonitor(redactor_of(server.env).redact_truncated_text)
         self.definitions: dict[str, Definition] = {}
         self.calls = 0
         self._name, self._server, self._base, self._secret = name, server, base, secret
         self._listed_at: float | None = None
-        self._asked_at: float | None = None
+        self._waited = 0.0
         self._exchange = HttpExchange()
         self._opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self.task = asyncio.create_task(self._run())
@@ -124,13 +124,15 @@ class McpSession:
         if not needs_listing(self._listed_at, self.calls, now):
             return
         seconds = min(self._server.start_timeout, max(LISTING, self._server.start_timeout * LISTING_PART))
-        asked_at = self._asked_at = now if self._asked_at is None else self._asked_at
         try:
-            async with asyncio.timeout_at(max(asked_at + seconds, now + LISTING_LEAST)):
+            async with asyncio.timeout(max(seconds - self._waited, LISTING_LEAST)):
                 await self._list(self.client)
-            self._asked_at = None
+            self._waited = 0.0
+        except asyncio.CancelledError:
+            self._waited += asyncio.get_running_loop().time() - now
+            raise
         except Exception as error:  # whatever the server made of the question
-            self._asked_at = None
+            self._waited = 0.0
             log.debug("the MCP server %s does not list its tools: %r", self._name, error)
             if self.calls and isinstance(error, TimeoutError):
                 raise ToolError(
