@@ -181,7 +181,4 @@ def _describe(app: FastAPI) -> dict[str, object]:
         events = TypeAdapter(Event).json_schema(ref_template="#/components/schemas/Event{model}")
         models = {f"Event{name}": {**each, "title": f"Event{name}"} for name, each in events.pop("$defs").items()}
         app.openapi_schema["components"]["schemas"] |= {"Event": {**events, "title": "Event"}, **models}
-        for path, operations in app.openapi_schema["paths"].items():
-            for each in operations.values() if _is_openais(path) else ():
-                del each["responses"]["422"]  # which FastAPI would describe by a model of its own
     return app.openapi_schema

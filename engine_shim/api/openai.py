@@ -97,10 +97,9 @@ class OpenAIRoute(ServedRoute):
 
 
 def write_refusal(refusal: Refusal, *, may_retry: bool = True) -> Response:
-    """Return a refusal as an answer in OpenAI's shape; whether its client may ask again by itself. OpenAI answers 400
-    where we answer 422, which some clients take for a fault that passes."""
+    """Return a refusal as an answer in OpenAI's shape; whether its client may ask again by itself."""
     headers = refusal.headers() if may_retry else {**refusal.headers(), "X-Should-Retry": "false"}
-    return write_json(_write_error(refusal), 400 if refusal.status == 422 else refusal.status, headers)
+    return write_json(_write_error(refusal), refusal.status, headers)
 
 
 def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

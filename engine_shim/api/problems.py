@@ -118,7 +118,7 @@ def refusal_of(error: Exception, fields: RequestFields = NO_FIELDS) -> Refusal:
         if isinstance(error, types):
             return _refuse(error, status, kind, fields) if kind != STORE else _refuse_store(error)
     if isinstance(error, NotAnswered):
-        return Refusal(422, error.kind, str(error))
+        return Refusal(400, error.kind, str(error))
     log.exception("a request failed by a mistake in this program", exc_info=error)
     return Refusal(500, "internal", "a mistake in the server; its log says more")
 

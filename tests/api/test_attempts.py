@@ -217,12 +217,12 @@ def test_mistake_that_comes_again_is_not_that_of_the_next_question(
 
 
 def test_question_that_was_refused_or_has_no_answer_is_asked_anew(host: Served) -> None:
-    """Its status is 400, as OpenAI's: clients such as LangChain.js ask six times more after 422."""
+    """A run without an answer is a 400: clients such as LangChain.js ask six times more after 422, each time anew."""
     body = {"model": "workflow/count", "messages": [{"role": "user", "content": "1 / 0"}]}
     first, second = (host.client.post("/v1/chat/completions", json=body) for _ in range(2))
     assert (first.status_code, second.status_code, first.json()["error"]["code"]) == (400, 400, "tool_error")
     assert first.json()["error"]["message"] != second.json()["error"]["message"]  # which ends with the run
-    assert host.client.post("/v1/chat/completions", json={"model": "workflow/count"}).status_code == 400
+    assert host.client.post("/v1/chat/completions", json={"model": "workflow/count"}).status_code == 422
     assert not host.service.tenants[None].completions.unanswered._left
 
 

@@ -54,11 +54,6 @@ class Operation:
         return self.path.startswith("/v1/")
 
     @property
-    def refused(self) -> int:
-        """The status for a request that does not fit, as the clients of the operation expect it."""
-        return 400 if self.is_openai else 422
-
-    @property
     def body(self) -> Any:
         schema = self.about.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         options = [self.resolve(each) for each in schema.get("anyOf", [schema])]
@@ -169,9 +164,7 @@ def find_fault(answer: Any, operation: Operation, place: str) -> str | None:
         source, *parts = place.split("/")
         name = "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in parts).removeprefix(".") or None
         error = told["error"]
-        is_right = (
-            answer.status_code == operation.refused and error["param"] == name and (name or source) in error["message"]
-        )
+        is_right = answer.status_code == 422 and error["param"] == name and (name or source) in error["message"]
     else:
         is_right = (
             answer.status_code == 422
@@ -243,9 +236,7 @@ def test_each_parameter_is_named_where_it_is_wrong(host: Served, operations: lis
                 told = [each["where"] for each in answer.json().get("errors", ())]
                 if operation.is_openai:
                     told = [f"{parameter['in']}/{answer.json()['error']['param']}"]
-                if answer.status_code != operation.refused or not any(
-                    each.lower().startswith(place.lower()) for each in told
-                ):
+                if answer.status_code != 422 or not any(each.lower().startswith(place.lower()) for each in told):
                     faults.append(
                         f"{operation.name} with {place}={value[:40]!r}: {answer.status_code} {answer.text[:200]}"
                     )

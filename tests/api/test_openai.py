@@ -142,13 +142,13 @@ def test_a_proxy_passes_each_piece_of_a_stream_on_as_it_comes(client: OpenAI) ->
         ("agent/nobody", ASKED, {}, 404, "model"),
         ("gpt-4o", ASKED, {}, 404, "model"),
         ("workflow/nothing", ASKED, {}, 404, "model"),
-        ("agent/clerk", [], {}, 400, "messages"),
-        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 400, "messages[0].role"),
-        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 400, "messages[1].role"),
-        ("agent/clerk", ASKED, {"n": 2}, 400, "n"),
-        ("agent/clerk", ASKED, {"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
-        ("agent/clerk", ASKED, {"response_format": {"type": "json_object"}}, 400, "response_format"),
-        ("agent/clerk", ASKED, {"temperature": 3}, 400, "temperature"),
+        ("agent/clerk", [], {}, 422, "messages"),
+        ("agent/clerk", [{"role": "assistant", "content": "x"}], {}, 422, "messages[0].role"),
+        ("agent/clerk", [*ASKED, {"role": "system", "content": "x"}, *ASKED], {}, 422, "messages[1].role"),
+        ("agent/clerk", ASKED, {"n": 2}, 422, "n"),
+        ("agent/clerk", ASKED, {"tools": [{"type": "function", "function": {"name": "f"}}]}, 422, "tools"),
+        ("agent/clerk", ASKED, {"response_format": {"type": "json_object"}}, 422, "response_format"),
+        ("agent/clerk", ASKED, {"temperature": 3}, 422, "temperature"),
     ],
 )
 @pytest.mark.sampled
@@ -410,7 +410,7 @@ def test_what_cannot_be_taken_is_named_with_its_place(client: OpenAI, messages: 
     with pytest.raises(APIStatusError) as told:
         client.chat.completions.create(model="agent/clerk", messages=messages)
     body: Any = told.value.body
-    assert told.value.status_code == 400
+    assert told.value.status_code == 422
     assert body["param"].startswith(param)
 
 
